@@ -1,0 +1,60 @@
+package effects
+
+// Effect is a message to the outside world that has not been sent. It is an immutable value: copies are equal, and
+// nobody can change what it carries. Put it into a command; it is delivered after the commit of that command.
+type Effect struct {
+	kind   *kind
+	value  any
+	frozen string
+	err    error
+}
+
+// Name returns the name of its spec, or "" for the zero Effect.
+func (e Effect) Name() string { return e.kind.title() }
+
+// Err returns why the effect cannot be sent, or nil: its payload could not be frozen ([PayloadError]), or it is the
+// zero Effect ([UnknownEffectError]).
+func (e Effect) Err() error {
+	if e.Name() == "" {
+		return &UnknownEffectError{}
+	}
+	return e.err
+}
+
+// Payload returns the payload for traces, or nil if there is none or it cannot be decoded. The caller may keep or
+// change it. Use [Spec.Payload] where the type is known.
+func (e Effect) Payload() any {
+	v, err := e.thaw()
+	if err != nil {
+		return nil
+	}
+	return v
+}
+
+// JSON returns the payload as JSON, for traces and outboxes. [Handlers.Restore] makes an effect of it again.
+func (e Effect) JSON() ([]byte, error) {
+	if err := e.Err(); err != nil {
+		return nil, err
+	}
+	text := e.frozen
+	if !e.kind.frozen {
+		var err error
+		if text, err = encode(e.kind, e.value); err != nil {
+			return nil, err
+		}
+	}
+	return []byte(text), nil
+}
+
+// String returns the effect's name.
+func (e Effect) String() string { return e.Name() }
+
+func (e Effect) thaw() (any, error) {
+	if err := e.Err(); err != nil {
+		return nil, err
+	}
+	if e.kind.frozen {
+		return decode(e.kind, e.frozen)
+	}
+	return e.value, nil
+}

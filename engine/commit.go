@@ -1,0 +1,168 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// lowered is a command in the form in which it is committed: the updates of its
+// actions and effects are among its updates.
+type lowered struct {
+	batch   state.Batch
+	effects []effects.Effect
+}
+
+// lower checks a command's actions and effects and turns it into a batch based on
+// base, nil meaning whatever is current.
+func (r *run) lower(j *job, cmd phase.Command, base *state.Snapshot) (lowered, error) {
+	parts := cmd.Lower()
+	low := lowered{
+		batch:   state.Batch{Owner: j.owner, Base: base, Updates: parts.Updates, Reads: parts.Reads},
+		effects: parts.Effects,
+	}
+	if len(j.reads) > 0 {
+		low.batch.Reads = append(parts.Reads, j.reads...)
+	}
+	if len(j.extra) > 0 {
+		low.batch.Updates = append(low.batch.Updates, j.extra...)
+	}
+	if len(parts.Actions) > 0 {
+		updates, err := r.enqueue(j.owner, parts.Actions)
+		if err != nil {
+			return lowered{}, err
+		}
+		low.batch.Updates = append(low.batch.Updates, updates...)
+	}
+	if len(parts.Effects) > 0 {
+		if err := r.dispatch.Check(parts.Effects...); err != nil {
+			return lowered{}, err
+		}
+		low.batch.Updates = append(low.batch.Updates, emitted.With(int64(len(parts.Effects))))
+	}
+	return low, nil
+}
+
+// enqueue returns the updates that queue the actions, each with a new id.
+func (r *run) enqueue(plugin string, actions []phase.Action) ([]state.Update, error) {
+	updates := make([]state.Update, 0, len(actions)+1)
+	for _, a := range actions {
+		entry, ok := r.eng.actions[a.Name()]
+		if !ok {
+			return nil, &UnknownActionError{Action: a.Name(), Nearest: r.eng.nearestAction(a.Name())}
+		}
+		if err := entry.handler.Accepts(a); err != nil {
+			return nil, &UnknownActionError{Action: a.Name(), Err: err}
+		}
+	}
+	last := r.th.lastID.Add(uint64(len(actions)))
+	for i, a := range actions {
+		id := last - uint64(len(actions)-1-i)
+		updates = append(updates, queue.Put(queueKey(a.Phase(), id), Pending{ID: id, Plugin: plugin, Action: a}))
+	}
+	return append(updates, lastID.With(last)), nil
+}
+
+// commitLowered is the one way of a run's commands into the store.
+func (r *run) commitLowered(_ context.Context, lows []lowered) (state.Result, error) {
+	if len(lows) == 1 {
+		return r.th.store.Commit(lows[0].batch)
+	}
+	batches := make([]state.Batch, len(lows))
+	for i := range lows {
+		batches[i] = lows[i].batch
+	}
+	return r.th.store.Commit(batches...)
+}
+
+// apply commits updates of the engine's own, which nothing can conflict with.
+func (r *run) apply(ctx context.Context, sc scene, updates ...state.Update) error {
+	if len(updates) == 0 {
+		return nil
+	}
+	low := lowered{batch: state.Batch{Owner: engineName, Updates: updates}}
+	res, err := r.commitLowered(ctx, []lowered{low})
+	if err != nil {
+		return err
+	}
+	if res.Committed {
+		r.committed(sc, res.Snapshot, []lowered{low})
+	}
+	return nil
+}
+
+// submit commits a command that no hook or handler stands behind.
+func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Command) (*state.Snapshot, error) {
+	low, err := r.lower(&job{owner: plugin}, cmd, nil)
+	if err != nil {
+		return nil, err
+	}
+	res, err := r.commitLowered(ctx, []lowered{low})
+	if err != nil {
+		return nil, err
+	}
+	if len(res.Rejected) > 0 {
+		return nil, res.Rejected[0].Err
+	}
+	if res.Committed {
+		lows := []lowered{low}
+		r.committed(sc, res.Snapshot, lows)
+		r.dispatch.Deliver(ctx, r.deliveries(nil, res.Snapshot, lows))
+	}
+	return res.Snapshot, nil
+}
+
+// deliveries appends the effects of one commit, in batch order.
+func (r *run) deliveries(to []effects.Delivery, snap *state.Snapshot, lows []lowered) []effects.Delivery {
+	n := 0
+	for _, low := range lows {
+		for _, e := range low.effects {
+			to = append(to, effects.Delivery{
+				ID:       effects.ID{Run: r.info.ID, Revision: snap.Revision(), Index: n},
+				Effect:   e,
+				Owner:    low.batch.Owner,
+				Snapshot: snap,
+			})
+			n++
+		}
+	}
+	return to
+}
+
+// committed tells observers what a commit wrote and who.
+func (r *run) committed(sc scene, snap *state.Snapshot, lows []lowered) {
+	if !r.watched() {
+		return
+	}
+	var writes []Write
+	for _, low := range lows {
+		for _, u := range low.batch.Updates {
+			if k := u.Key(); k != nil {
+				writes = append(writes, Write{Plugin: low.batch.Owner, Key: k.Name(), Entry: entryText(u.Entry()), Op: u.Op()})
+			}
+		}
+	}
+	r.emit(sc, func(h Header) Event {
+		h.Revision = snap.Revision()
+		return Committed{Header: h, Round: sc.round, Writes: writes}
+	})
+}
+
+func (r *run) conflict(sc scene, c *state.ConflictError, fate string) {
+	r.stats.conflicts.Add(1)
+	if r.watched() {
+		r.emit(sc, func(h Header) Event {
+			return Conflict{Header: h, Key: c.Key, Entry: c.Entry, Winner: c.Winner, Loser: c.Loser, Fate: fate}
+		})
+	}
+}
+
+func entryText(entry any) string {
+	if entry == nil {
+		return ""
+	}
+	return fmt.Sprint(entry)
+}

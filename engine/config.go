@@ -1,0 +1,148 @@
+package engine
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+)
+
+// Config is what New builds an engine from. New copies it; plugins, models and
+// the other interface values are shared by all runs and must be safe for
+// concurrent use.
+type Config struct {
+	// Plugins in registration order, which decides every tie.
+	Plugins []Plugin
+
+	// Model answers requests of agents whose model_id is not in Models.
+	Model inference.Model
+	// Models by model_id. When it is not empty and Model is nil, an agent must name
+	// one of them.
+	Models map[string]inference.Model
+	// Stream asks models that can stream to do so; chunks become events.
+	Stream bool
+
+	// Agents can be handed off to and delegated to by id.
+	Agents []AgentSpec
+
+	// GateDefault says what becomes of a tool call that no gate has an opinion on.
+	GateDefault GateDefault
+	// Resolver answers tickets in place. Without one, a ticket's default counts,
+	// and without that the run waits.
+	Resolver gate.Resolver
+
+	// EffectMode says whether a phase waits for its effects.
+	EffectMode effects.Mode
+
+	Limits Limits
+
+	// Observers get the events of every run.
+	Observers []Observer
+	// Logger gets them too, as log lines. Nil logs nothing.
+	Logger *slog.Logger
+
+	// Now is the clock of events and reports; nil means time.Now.
+	Now func() time.Time
+	// NewID makes ids of runs and threads; nil means random ones. It must never
+	// return an id twice.
+	NewID func() string
+
+	// CheckFreeze verifies after each gather that no hook changed a value of a key
+	// declared Shared. It costs a walk over those values; enginetest turns it on.
+	CheckFreeze bool
+}
+
+// GateDefault says whether a tool call may run when no gate has an opinion.
+type GateDefault uint8
+
+// The defaults.
+const (
+	DefaultAllow GateDefault = iota
+	DefaultDeny
+)
+
+// Limits bound what runs may use. A zero field means the default named with it;
+// a negative one is an error.
+type Limits struct {
+	PhaseRounds     int           // action rounds per phase, and passes of the gates over one call: 16
+	Continues       int           // continuations after a natural end, per run: 8
+	Concurrency     int           // hooks, gates or tools that run at the same time: 1024
+	CommitRetries   int           // repeats of one hook or action over conflicts with writers outside its phase: 64
+	DeadLetters     int           // dead letters kept per thread, the oldest dropped first: 256
+	Depth           int           // nesting of delegated runs: 8
+	History         int           // revisions kept per thread for At and Diff: 16
+	HookTimeout     time.Duration // for hooks, gates and transforms without a Timeout of their own: none
+	ToolTimeout     time.Duration // for one tool call: none
+	ActionTimeout   time.Duration // for action handlers without a Timeout of their own: none
+	EffectTimeout   time.Duration // for effect handlers without a Timeout of their own: none
+	EffectQueue     int           // undelivered background effects per run: 1024
+	SlowHook        time.Duration // a hook that takes longer is warned about: 5 s
+	Grace           time.Duration // for RunEnd, background effects and observers at the end of a run: 10 s
+	EventBuffer     int           // events an observer may be behind: 4096
+	DelegateTimeout time.Duration // for one delegated run: none
+}
+
+func (l Limits) withDefaults() (Limits, error) {
+	var errs []error
+	count := func(name string, n *int, def int) {
+		if *n < 0 {
+			errs = append(errs, fmt.Errorf("%w: Limits.%s is negative (%d)", ErrConfig, name, *n))
+		} else if *n == 0 {
+			*n = def
+		}
+	}
+	span := func(name string, d *time.Duration, def time.Duration) {
+		if *d < 0 {
+			errs = append(errs, fmt.Errorf("%w: Limits.%s is negative (%s)", ErrConfig, name, *d))
+		} else if *d == 0 {
+			*d = def
+		}
+	}
+	count("PhaseRounds", &l.PhaseRounds, 16)
+	count("Continues", &l.Continues, 8)
+	count("Concurrency", &l.Concurrency, 1024)
+	count("CommitRetries", &l.CommitRetries, 64)
+	count("DeadLetters", &l.DeadLetters, 256)
+	count("Depth", &l.Depth, 8)
+	count("History", &l.History, 16)
+	count("EffectQueue", &l.EffectQueue, 1024)
+	count("EventBuffer", &l.EventBuffer, 4096)
+	span("HookTimeout", &l.HookTimeout, 0)
+	span("ToolTimeout", &l.ToolTimeout, 0)
+	span("ActionTimeout", &l.ActionTimeout, 0)
+	span("EffectTimeout", &l.EffectTimeout, 0)
+	span("DelegateTimeout", &l.DelegateTimeout, 0)
+	span("SlowHook", &l.SlowHook, 5*time.Second)
+	span("Grace", &l.Grace, 10*time.Second)
+	return l, errors.Join(errs...)
+}
+
+func (c Config) withDefaults() (Config, error) {
+	limits, err := c.Limits.withDefaults()
+	c.Limits = limits
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.NewID == nil {
+		c.NewID = rand.Text
+	}
+	if c.GateDefault > DefaultDeny {
+		err = errors.Join(err, fmt.Errorf("%w: GateDefault %d; use DefaultAllow or DefaultDeny", ErrConfig, c.GateDefault))
+	}
+	for i, o := range c.Observers {
+		if o == nil {
+			err = errors.Join(err, fmt.Errorf("%w: Observers[%d] is nil", ErrConfig, i))
+		}
+	}
+	for id, m := range c.Models {
+		if m == nil {
+			err = errors.Join(err, fmt.Errorf("%w: Models[%q] is nil", ErrConfig, id))
+		}
+	}
+	return c, err
+}

@@ -1,0 +1,197 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// converge runs the phase's queued actions round by round until none is left.
+// Actions that a round schedules for the same phase form the next round.
+func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
+	limit := r.eng.config.Limits.PhaseRounds
+	for {
+		pending := r.pending(sc.phase)
+		if len(pending) == 0 {
+			return nil
+		}
+		if rep.Rounds == limit {
+			return r.exceeded(ctx, sc, pending, rep)
+		}
+		rep.Rounds++
+		sc.round = rep.Rounds
+		for len(pending) > 0 {
+			if ctx.Err() != nil {
+				return context.Cause(ctx)
+			}
+			n := r.together(pending)
+			if err := r.runActions(ctx, sc, pending[:n], rep); err != nil {
+				return err
+			}
+			pending = pending[n:]
+		}
+		r.emit(sc, func(h Header) Event {
+			return RoundFinished{Header: h, Round: sc.round, Actions: countRound(rep.Actions, sc.round)}
+		})
+	}
+}
+
+func countRound(actions []ActionReport, round int) int {
+	n := 0
+	for i := len(actions) - 1; i >= 0 && actions[i].Round == round; i-- {
+		n++
+	}
+	return n
+}
+
+// pending returns the queued actions of a phase that have a handler, in order.
+func (r *run) pending(p phase.Phase) []Pending {
+	snap := r.th.store.Snapshot()
+	if queue.Len(snap) == 0 {
+		return nil
+	}
+	var out []Pending
+	for key, q := range queue.From(snap, queueKey(p, 0)) {
+		if key>>phaseShift != uint64(p) {
+			break
+		}
+		if _, ok := r.eng.actions[q.Action.Name()]; ok {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
+// together returns how many actions at the head of the queue may run in parallel:
+// a row of one kind whose handler is ReplaySafe, or else one.
+func (r *run) together(pending []Pending) int {
+	first := r.eng.actions[pending[0].Action.Name()]
+	n := 1
+	for first.handler.ReplaySafe() && n < len(pending) && pending[n].Action.Name() == pending[0].Action.Name() {
+		n++
+	}
+	return n
+}
+
+// runActions gathers the given actions like hooks. Each commit removes its
+// action; one that fails becomes a dead letter and the rest go on.
+func (r *run) runActions(ctx context.Context, sc scene, actions []Pending, rep *Report) error {
+	jobs := make([]job, len(actions))
+	for i, q := range actions {
+		h := r.eng.actions[q.Action.Name()].handler
+		jobs[i] = job{
+			owner:   r.eng.actions[q.Action.Name()].plugin,
+			id:      q.Action.Name(),
+			timeout: cmp.Or(h.Deadline(), r.eng.config.Limits.ActionTimeout),
+			rule:    Skip,
+			extra:   []state.Update{queue.Delete(queueKey(sc.phase, q.ID))},
+			call: func(ctx context.Context, pc *phase.Context) (phase.Command, error) {
+				return h.Handle(context.WithValue(ctx, schedulerKey{}, q.Plugin), pc, q.Action)
+			},
+		}
+	}
+	g := r.gatherJobs(ctx, sc, jobs)
+	rep.Commits += g.commits
+	rep.Retries += g.retries
+	for i := range jobs {
+		a := &g.attempts[i]
+		done := ActionReport{ID: actions[i].ID, Action: jobs[i].id, Plugin: actions[i].Plugin, Round: sc.round,
+			Status: ActionDone, Duration: a.took, Err: a.err}
+		if a.err != nil {
+			if ctx.Err() != nil {
+				// The run is being cancelled: the action stays queued, it did not fail.
+				return context.Cause(ctx)
+			}
+			done.Status = ActionDead
+			if err := r.bury(ctx, sc, ActionDead, a.err.Error(), actions[i]); err != nil {
+				return err
+			}
+		}
+		rep.Actions = append(rep.Actions, done)
+		r.actionDone(sc, done)
+	}
+	rep.Effects = append(rep.Effects, r.dispatch.Deliver(ctx, g.pending)...)
+	if len(g.errs) > 0 {
+		return &PhaseError{Phase: sc.phase, Errs: g.errs}
+	}
+	return nil
+}
+
+func (r *run) actionDone(sc scene, a ActionReport) {
+	r.emit(sc, func(h Header) Event {
+		return ActionFinished{Header: h, ID: a.ID, Action: a.Action, Plugin: a.Plugin, Round: a.Round,
+			Status: a.Status, Error: errText(a.Err), Duration: a.Duration}
+	})
+}
+
+// exceeded dead-letters what is left after the last permitted round.
+func (r *run) exceeded(ctx context.Context, sc scene, pending []Pending, rep *Report) error {
+	err := &phase.ConvergenceError{Phase: sc.phase, Rounds: rep.Rounds}
+	for _, q := range pending {
+		err.Pending = append(err.Pending, q.Action.Name())
+	}
+	if buried := r.bury(ctx, sc, ActionDead, err.Error(), pending...); buried != nil {
+		return buried
+	}
+	for _, q := range pending {
+		done := ActionReport{ID: q.ID, Action: q.Action.Name(), Plugin: q.Plugin, Round: rep.Rounds + 1, Status: ActionDead, Err: err}
+		rep.Actions = append(rep.Actions, done)
+		r.actionDone(sc, done)
+	}
+	return err
+}
+
+// bury moves actions from the queue to the dead letters in one commit, dropping
+// the oldest letters beyond the limit.
+func (r *run) bury(ctx context.Context, sc scene, status ActionStatus, reason string, actions ...Pending) error {
+	snap := r.th.store.Snapshot()
+	updates := make([]state.Update, 0, 2*len(actions))
+	excess := deadLetters.Len(snap) + len(actions) - r.eng.config.Limits.DeadLetters
+	for id := range deadLetters.All(snap) {
+		if excess <= 0 {
+			break
+		}
+		excess--
+		updates = append(updates, deadLetters.Delete(id))
+		r.warn(sc, "", "dead letter %d was dropped: more than %d of them", id, r.eng.config.Limits.DeadLetters)
+	}
+	for _, q := range actions {
+		updates = append(updates, queue.Delete(queueKey(q.Action.Phase(), q.ID)))
+		if excess > 0 {
+			excess--
+			r.warn(sc, q.Plugin, "action %s (%d) was dropped: more than %d dead letters", q.Action.Name(), q.ID, r.eng.config.Limits.DeadLetters)
+			continue
+		}
+		updates = append(updates, deadLetters.Put(q.ID, DeadLetter{
+			Pending: q, Status: status, Reason: reason, Run: r.info.ID, Time: r.now().UTC().Truncate(time.Microsecond),
+		}))
+	}
+	return r.apply(ctx, sc, updates...)
+}
+
+// undelivered reports, at the end of a run, every action whose phase did not come
+// again.
+func (r *run) undelivered(ctx context.Context) error {
+	var left []Pending
+	for _, q := range queue.All(r.th.store.Snapshot()) {
+		left = append(left, q)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	for _, q := range left {
+		r.actionDone(scene{}, ActionReport{ID: q.ID, Action: q.Action.Name(), Plugin: q.Plugin, Status: ActionUndelivered,
+			Err: fmt.Errorf("engine: the run ended before %s came again", q.Action.Phase())})
+	}
+	return r.bury(ctx, scene{}, ActionUndelivered, "the run ended before its phase came again", left...)
+}
+
+func (e *Engine) nearestAction(name string) string {
+	return nearest(name, slices.Sorted(maps.Keys(e.actions)))
+}

@@ -1,0 +1,306 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// Engine runs agents. It is immutable after New and safe for concurrent use by
+// any number of runs, which share nothing but its plugins and models.
+type Engine struct {
+	config   Config
+	parts    []*parts
+	keys     []state.AnyKey
+	actions  map[string]actionEntry
+	effects  *effects.Handlers
+	tools    map[string]Tool
+	owners   map[string]string // tool name to plugin
+	hooks    []*hookEntry
+	catalog  *catalog
+	agents   map[string]AgentSpec
+	manifest Manifest
+	closed   atomic.Bool
+}
+
+type actionEntry struct {
+	plugin  string
+	handler phase.ActionHandler
+}
+
+// New builds an engine. It registers every plugin and checks every agent spec in
+// c; all faults found are returned joined, each naming its plugin or position.
+func New(c Config) (*Engine, error) {
+	c, err := c.withDefaults()
+	e := &Engine{
+		config:  c,
+		actions: map[string]actionEntry{},
+		tools:   map[string]Tool{},
+		owners:  map[string]string{},
+		agents:  map[string]AgentSpec{},
+	}
+	e.config.Plugins = slices.Clone(c.Plugins)
+	e.config.Models = maps.Clone(c.Models)
+	e.config.Observers = slices.Clone(c.Observers)
+	if c.Logger != nil {
+		e.config.Observers = append(e.config.Observers, LogObserver(c.Logger))
+	}
+	errs := []error{err}
+	errs = append(errs, e.registerPlugins()...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if err := e.addAgents(c.Agents); err != nil {
+		return nil, err
+	}
+	return e, nil
+}
+
+// registerPlugins runs every Register and merges what came of it.
+func (e *Engine) registerPlugins() (errs []error) {
+	seen := map[string]bool{}
+	builtin, err := register(builtins{})
+	errs = append(errs, err)
+	all := []*parts{builtin}
+	for _, p := range e.config.Plugins {
+		ps, err := register(p)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if seen[ps.plugin] || ps.plugin == engineName {
+			errs = append(errs, fmt.Errorf("%w: plugin %s is registered twice; names are unique per engine", ErrRegistration, ps.plugin))
+			continue
+		}
+		seen[ps.plugin] = true
+		all = append(all, ps)
+	}
+	cat := &catalog{sections: map[string]sectionInfo{}}
+	var handlers []effects.Registered
+	e.keys = engineKeys()
+	profile := map[string]string{}
+	for _, ps := range all {
+		dup := func(kind, name, first string) {
+			errs = append(errs, fmt.Errorf("%w: plugin %s: %s %q is already registered by plugin %s", ErrRegistration, ps.plugin, kind, name, first))
+		}
+		e.keys = append(e.keys, ps.keys...)
+		for _, k := range ps.profileKeys {
+			if first, taken := profile[k.Name()]; taken {
+				dup("profile key", k.Name(), first)
+			}
+			profile[k.Name()] = ps.plugin
+		}
+		for _, s := range ps.sections {
+			if old, taken := cat.sections[s.Name()]; taken {
+				dup("section", s.Name(), old.plugin)
+				continue
+			}
+			cat.sections[s.Name()] = sectionInfo{plugin: ps.plugin, key: s}
+		}
+		for _, h := range ps.actions {
+			if old, taken := e.actions[h.Name()]; taken {
+				dup("action", h.Name(), old.plugin)
+				continue
+			}
+			e.actions[h.Name()] = actionEntry{ps.plugin, h}
+		}
+		for _, h := range ps.effects {
+			handlers = append(handlers, effects.Registered{Plugin: ps.plugin, Handler: h})
+		}
+		for _, t := range ps.tools {
+			name := t.Spec().Name
+			if old, taken := e.owners[name]; taken {
+				dup("tool", name, old)
+				continue
+			}
+			e.tools[name], e.owners[name] = t, ps.plugin
+			cat.tools = append(cat.tools, name)
+		}
+		for _, h := range ps.hooks {
+			h.order = len(e.hooks)
+			e.hooks = append(e.hooks, h)
+		}
+		if ps.plugin != engineName {
+			cat.plugins = append(cat.plugins, ps.plugin)
+		}
+	}
+	e.effects, err = effects.NewHandlers(handlers)
+	errs = append(errs, err)
+	// A throw-away store finds duplicate and aliasing keys now rather than at the first run.
+	if _, err := state.NewStore(state.Config{Keys: e.keys}); err != nil {
+		errs = append(errs, fmt.Errorf("%w: %w", ErrRegistration, err))
+	}
+	if e.config.Model == nil {
+		cat.models = slices.Sorted(maps.Keys(e.config.Models))
+	}
+	e.parts = all[1:]
+	e.catalog = cat
+	e.manifest = buildManifest(e.parts)
+	return errs
+}
+
+func (e *Engine) addAgents(specs []AgentSpec) error {
+	var errs []error
+	for _, s := range specs {
+		if _, taken := e.agents[s.ID]; taken {
+			errs = append(errs, fmt.Errorf("%w: agent id %q is given twice; ids are unique per engine", ErrConfig, s.ID))
+			continue
+		}
+		e.agents[s.ID] = s.Clone()
+	}
+	e.catalog.agents = slices.Sorted(maps.Keys(e.agents))
+	for _, id := range e.catalog.agents {
+		if _, err := e.resolve(e.agents[id]); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Check reports what is wrong with an agent spec for this engine: unknown plugins,
+// tools, sections, agents and models, and section contents. Nil means that Run
+// would accept it.
+func (e *Engine) Check(spec AgentSpec) error {
+	_, err := e.resolve(spec)
+	return err
+}
+
+// Describe returns the manifest: what each plugin registered and which hooks
+// could conflict.
+func (e *Engine) Describe() Manifest { return e.manifest }
+
+// Run runs the agent on a new thread with a single input and returns when the run
+// ended. The error is non-nil only when nothing ran: a bad spec or input, a closed
+// engine. How the run itself went, also when it failed or was cancelled, is in
+// the Result.
+func (e *Engine) Run(ctx context.Context, spec AgentSpec, in Input) (*Result, error) {
+	th, err := e.NewThread("")
+	if err != nil {
+		return nil, err
+	}
+	return th.Run(ctx, spec, in)
+}
+
+// Close calls the Close of every plugin that has one, all at the same time, and
+// returns their errors joined. One that has not returned when ctx ends or after
+// Limits.Grace is given up on. Runs under way go on; new ones are refused.
+func (e *Engine) Close(ctx context.Context) error {
+	if e.closed.Swap(true) {
+		return nil
+	}
+	errs := make([]error, len(e.parts))
+	var wg sync.WaitGroup
+	for i, ps := range e.parts {
+		c, ok := ps.impl.(Closer)
+		if !ok {
+			continue
+		}
+		wg.Go(func() {
+			_, err := within(ctx, e.config.Limits.Grace, ps.plugin, 0, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, c.Close(ctx)
+			})
+			if err != nil {
+				errs[i] = fmt.Errorf("engine: closing plugin %s: %w", ps.plugin, err)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// tier is the hooks of one phase that run together.
+type tier struct {
+	n    int
+	jobs []job
+}
+
+// agent is a spec made ready to run: what is active in it, sorted and looked up once.
+type agent struct {
+	spec       AgentSpec
+	info       *phase.AgentInfo
+	active     map[string]bool
+	tiers      [phase.Count + 1][]tier
+	gates      []*gateEntry
+	transforms []*transformEntry
+	tools      []Tool // in registration order
+	toolByName map[string]Tool
+	model      inference.Model
+	stops      []stopRule
+}
+
+// resolve checks spec and picks the parts that are active in it.
+func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
+	sections, err := e.catalog.check(spec)
+	if err != nil {
+		return nil, err
+	}
+	spec = spec.Clone()
+	a := &agent{
+		spec:       spec,
+		info:       phase.NewAgentInfo(spec.ID, spec.Description, spec.ModelID, sections),
+		active:     map[string]bool{},
+		toolByName: map[string]Tool{},
+	}
+	if a.model = e.config.Models[spec.ModelID]; a.model == nil {
+		a.model = e.config.Model
+	}
+	if a.stops, err = stopRules(spec); err != nil {
+		return nil, err
+	}
+	for _, ps := range e.parts {
+		installed := len(spec.PluginIDs) == 0 || slices.Contains(spec.PluginIDs, ps.plugin)
+		listed := len(spec.ActiveHookFilter) == 0 || slices.Contains(spec.ActiveHookFilter, ps.plugin)
+		if !installed || !listed {
+			continue
+		}
+		a.active[ps.plugin] = true
+		a.gates = append(a.gates, ps.gates...)
+		a.transforms = append(a.transforms, ps.transforms...)
+		for _, t := range ps.tools {
+			a.addTool(t)
+		}
+		for _, h := range ps.hooks {
+			a.addHook(h, e.config.Limits)
+		}
+	}
+	for _, id := range spec.Delegates {
+		a.addTool(newDelegate(e.agents[id]))
+	}
+	return a, nil
+}
+
+func (a *agent) addTool(t Tool) {
+	name := t.Spec().Name
+	if a.spec.permitsTool(name) {
+		a.tools = append(a.tools, t)
+		a.toolByName[name] = t
+	}
+}
+
+func (a *agent) addHook(h *hookEntry, l Limits) {
+	tiers := a.tiers[h.phase]
+	i, found := slices.BinarySearchFunc(tiers, h.opts.tier, func(t tier, n int) int { return cmp.Compare(t.n, n) })
+	if !found {
+		tiers = slices.Insert(tiers, i, tier{n: h.opts.tier})
+	}
+	tiers[i].jobs = append(tiers[i].jobs, job{
+		owner:   h.plugin,
+		id:      h.id,
+		tier:    h.opts.tier,
+		timeout: cmp.Or(h.opts.timeout, l.HookTimeout),
+		rule:    h.opts.onError,
+		reads:   h.opts.reads,
+		call:    h.hook.Run,
+	})
+	a.tiers[h.phase] = tiers
+}

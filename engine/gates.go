@@ -1,0 +1,231 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// verdict is what the gates made of a call.
+type verdict struct {
+	call    inference.ToolCall // with edited arguments
+	answer  *phase.Answer      // the answer to its ticket, for the tool to read
+	outcome inference.Outcome  // "" when the call may run
+	result  inference.ToolResult
+	waits   bool // the call is suspended and nobody answered
+}
+
+// answered is a question that was answered with yes.
+type answered struct {
+	ticket gate.Ticket
+	answer phase.Answer
+}
+
+// judge settles whether a call may run: it asks every gate, applies edits and
+// asks again, and has tickets answered, until the gates come to rest.
+func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
+	v := verdict{call: sc.call}
+	limit := r.eng.config.Limits.PhaseRounds
+	var yes []answered
+	for pass := 1; ; pass++ {
+		sc.call, sc.answer = v.call, v.answer
+		res := gate.Resolution{Cause: gate.Unsettled, Decision: gate.Block(
+			fmt.Sprintf("the gates did not come to rest in %d passes over edits and questions", limit))}
+		if pass <= limit {
+			res = r.resolveGates(ctx, sc, yes)
+		}
+		if ctx.Err() != nil {
+			return v, context.Cause(ctx)
+		}
+		r.emit(sc, func(h Header) Event {
+			return GateResolved{Header: h, Call: v.call.ID, Tool: v.call.Name, Pass: pass, Decision: res.Decision.Kind(),
+				Plugin: res.Plugin, Cause: res.Cause, Reason: res.Decision.Reason()}
+		})
+		if res.Edit != nil {
+			if bad := r.edit(ctx, sc, &v, res.Edit.Plugin, res.Edit.Args); bad != "" {
+				return blocked(v, bad), nil
+			}
+			continue
+		}
+		switch d := res.Decision; d.Kind() {
+		case gate.KindBlock:
+			if d.EndsRun() {
+				var end phase.Command
+				end.EndRun(phase.ReasonBlocked, d.Reason())
+				if err := r.apply(ctx, sc, end.Updates()...); err != nil {
+					return v, err
+				}
+			}
+			return blocked(v, d.Reason()), nil
+		case gate.KindSuspend, gate.KindAsk:
+			t, answer, err := r.ask(ctx, sc, v.call, res.Plugin, d)
+			if err != nil {
+				return v, err
+			}
+			if answer == nil {
+				v.waits = true
+				return v, nil
+			}
+			if done, err := r.take(ctx, sc, &v, t, *answer); done || err != nil {
+				return v, err
+			}
+			v.answer = answer
+			if answer.Args != "" && answer.Args != v.call.Args {
+				if bad := r.edit(ctx, sc, &v, "answer to "+t.ID, answer.Args); bad != "" {
+					return blocked(v, bad), nil
+				}
+				// Who answered wrote these arguments, so the answer is about them.
+				t.Fingerprint = gate.Fingerprint(v.call)
+			}
+			yes = append(yes, answered{t, *answer})
+		case gate.KindSetResult:
+			v.outcome, v.result = inference.OutcomeSubstituted, d.Result()
+			return v, nil
+		case gate.KindApprove:
+			return v, nil
+		default:
+			if r.gateDefault() == DefaultDeny {
+				return blocked(v, "no gate approved the call, and the run denies by default"), nil
+			}
+			return v, nil
+		}
+	}
+}
+
+func blocked(v verdict, reason string) verdict {
+	v.outcome = inference.OutcomeBlocked
+	v.result = inference.ToolResult{Content: "blocked: " + cmp.Or(reason, "no reason was given"), IsError: true}
+	return v
+}
+
+func (r *run) gateDefault() GateDefault {
+	if r.input.GateDefault != nil {
+		return *r.input.GateDefault
+	}
+	return r.eng.config.GateDefault
+}
+
+// honour lets an approving answer stand for the question it answered: a gate that
+// asks the same again about the exact same call counts as approving. Its blocks
+// and new questions, and all that other gates say, keep their force.
+func honour(v *gate.Vote, call inference.ToolCall, yes []answered) {
+	k := v.Decision.Kind()
+	if len(yes) == 0 || v.Err != nil || (k != gate.KindSuspend && k != gate.KindAsk) {
+		return
+	}
+	t, print := question(v.Decision, call), gate.Fingerprint(call)
+	for _, a := range yes {
+		if a.ticket.Plugin == v.Plugin && a.ticket.Kind == t.Kind && a.ticket.Message == t.Message && a.ticket.Fingerprint == print {
+			v.Decision = gate.Approve().Because("answered: " + a.ticket.ID)
+			return
+		}
+	}
+}
+
+// edit changes the call's arguments after the tool checked them. It returns what
+// is wrong with them, or "".
+func (r *run) edit(ctx context.Context, sc scene, v *verdict, by string, args inference.JSON) string {
+	next := v.call
+	next.Args = args
+	if err := r.checkArgs(next); err != nil {
+		return fmt.Sprintf("%s changed the arguments to ones that the tool refuses: %v", by, err)
+	}
+	before := v.call.Args
+	v.call = next
+	r.emit(sc, func(h Header) Event {
+		return CallEdited{Header: h, Call: next.ID, Plugin: by, Before: before, After: args}
+	})
+	if err := r.apply(ctx, sc, r.callUpdate(next.ID, func(c *CallState) { c.Call = next })); err != nil {
+		return err.Error()
+	}
+	return ""
+}
+
+// ballot is one gate to ask, and the run whose state it judges by.
+type ballot struct {
+	*gateEntry
+	of *run
+}
+
+// ballots lists the gates over the run's calls: those of the runs that delegated
+// to it first, each on its own run's state.
+func (r *run) ballots() []ballot {
+	var out []ballot
+	if r.parent != nil {
+		out = r.parent.ballots()
+	}
+	for _, g := range r.agent.Load().gates {
+		out = append(out, ballot{g, r})
+	}
+	return out
+}
+
+type vote struct {
+	gate.Vote
+	took time.Duration
+}
+
+// resolveGates asks every gate at the same time and folds what they say.
+func (r *run) resolveGates(ctx context.Context, sc scene, yes []answered) gate.Resolution {
+	ballots := r.ballots()
+	if len(ballots) == 0 {
+		return gate.Resolution{Cause: gate.ByDefault}
+	}
+	own := r.context(sc, r.th.store.Snapshot())
+	ask := func(i int) (v vote) {
+		b, pc := ballots[i], own
+		if b.of != r {
+			pc = b.of.context(sc, b.of.th.store.Snapshot())
+		}
+		start := r.now()
+		v.Decision, v.Err = within(ctx, cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout), b.plugin, phase.ToolGate,
+			func(ctx context.Context) (gate.Decision, error) { return b.gate.Check(ctx, pc) })
+		v.took = r.now().Sub(start)
+		return v
+	}
+	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
+	votes := fanOut(ctx, len(ballots), r.eng.config.Limits.Concurrency, ask,
+		func(err error) vote { return vote{Vote: gate.Vote{Err: err}} })
+	folded := make([]gate.Vote, len(votes))
+	for i := range votes {
+		v := &votes[i]
+		v.Plugin, v.FailOpen = ballots[i].plugin, ballots[i].opts.failOpen
+		r.emit(sc, func(h Header) Event {
+			_, edits := v.Decision.Args()
+			return GateVoted{Header: h, Call: sc.call.ID, Tool: sc.call.Name, Plugin: v.Plugin, Gate: ballots[i].id,
+				Decision: v.Decision.Kind(), Reason: v.Decision.Reason(), Edits: edits, Error: errText(v.Err), Duration: v.took}
+		})
+		folded[i] = v.Vote
+		honour(&folded[i], sc.call, yes)
+	}
+	res := gate.Resolve(sc.call, folded)
+	for _, c := range res.Clashes {
+		r.emit(sc, func(h Header) Event { return GateClashed{Header: h, Call: sc.call.ID, Clash: c} })
+	}
+	return res
+}
+
+// toolGate is the ToolGate phase of one call: the phase's queued actions, then
+// the gates on what those left.
+func (r *run) toolGate(ctx context.Context, sc scene) (v verdict, err error) {
+	start := r.now()
+	rep := &Report{Phase: phase.ToolGate}
+	if r.watched() {
+		gates := len(r.ballots())
+		r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: gates, Call: sc.call.ID} })
+	}
+	if err = r.converge(ctx, sc, rep); err == nil {
+		v, err = r.judge(ctx, sc)
+	}
+	r.stats.add(rep)
+	r.emit(sc, func(h Header) Event {
+		return PhaseFinished{Header: h, Call: sc.call.ID, Rounds: rep.Rounds, Retries: rep.Retries,
+			Error: errText(err), Duration: r.now().Sub(start)}
+	})
+	return v, err
+}

@@ -1,0 +1,249 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// phase runs one phase: its hooks tier by tier, then its actions until none is
+// left, each followed by the effects of what it committed. The report is complete
+// up to the point of failure.
+func (r *run) phase(ctx context.Context, sc scene) (*Report, error) {
+	start := r.now()
+	rep := &Report{Phase: sc.phase}
+	tiers := r.agent.Load().tiers[sc.phase]
+	if r.watched() {
+		hooks := 0
+		for _, t := range tiers {
+			hooks += len(t.jobs)
+		}
+		r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: hooks, Call: sc.call.ID} })
+	}
+	var err error
+	for _, t := range tiers {
+		var stop bool
+		if stop, err = r.gather(ctx, sc, t.jobs, rep); err != nil {
+			break
+		}
+		if stop {
+			rep.Stopped = true
+			break
+		}
+	}
+	if err == nil {
+		err = r.converge(ctx, sc, rep)
+	}
+	rep.Revision = r.th.store.Snapshot().Revision()
+	rep.Duration = r.now().Sub(start)
+	r.stats.add(rep)
+	r.emit(sc, func(h Header) Event {
+		return PhaseFinished{Header: h, Call: sc.call.ID, Rounds: rep.Rounds, Retries: rep.Retries,
+			Error: errText(err), Duration: rep.Duration}
+	})
+	return rep, err
+}
+
+// gathering is one pass over a set of jobs: design section 4.
+type gathering struct {
+	r        *run
+	sc       scene
+	jobs     []job
+	attempts []attempt
+	errs     []error
+	stop     bool
+	commits  int
+	retries  int
+	pending  []effects.Delivery // of what has committed, in commit order
+}
+
+// gather runs the hooks of one tier and delivers the effects of what they
+// committed. stop reports whether a committed command stops the later tiers.
+func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (stop bool, err error) {
+	g := r.gatherJobs(ctx, sc, jobs)
+	for i := range jobs {
+		a := &g.attempts[i]
+		rep.Hooks = append(rep.Hooks, HookReport{
+			Plugin: jobs[i].owner, Hook: jobs[i].id, Tier: jobs[i].tier,
+			Status: a.status, Calls: a.calls, Duration: a.took, Err: a.err,
+		})
+	}
+	rep.Commits += g.commits
+	rep.Retries += g.retries
+	r.reportHooks(sc, rep.Hooks[len(rep.Hooks)-len(jobs):])
+	rep.Effects = append(rep.Effects, r.dispatch.Deliver(ctx, g.pending)...)
+	if len(g.errs) > 0 {
+		return g.stop, &PhaseError{Phase: sc.phase, Errs: g.errs}
+	}
+	return g.stop, nil
+}
+
+// gatherJobs runs the jobs on one snapshot, commits the commands that do not
+// conflict together, and runs the rest one by one on fresh snapshots. Every job
+// has its final status afterwards.
+func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job) *gathering {
+	g := &gathering{r: r, sc: sc, jobs: jobs}
+	base := r.th.store.Snapshot()
+	var seal *state.Seal
+	if r.eng.config.CheckFreeze {
+		seal = state.SealSnapshot(base)
+	}
+	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base))
+	if seal != nil {
+		if err := seal.Verify(); err != nil {
+			g.errs = append(g.errs, err)
+		}
+	}
+	g.commitTogether(ctx, base)
+	return g
+}
+
+// fault records the failure of job i and reports whether its rule lets the rest
+// go on.
+func (g *gathering) fault(i int, err error) (skipped bool) {
+	j, a := &g.jobs[i], &g.attempts[i]
+	a.err = &HookError{Plugin: j.owner, Hook: j.id, Phase: g.sc.phase, Err: err}
+	if j.rule == Skip {
+		a.status = HookSkipped
+		g.r.warn(g.sc, j.owner, "%v; its command was dropped", a.err)
+		return true
+	}
+	a.status = HookFailed
+	g.errs = append(g.errs, a.err)
+	return false
+}
+
+// commitTogether merges the commands of the first call of every job and commits
+// them at once, less those that conflict, which are then retried.
+func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
+	lows := make([]lowered, 0, len(g.jobs))
+	index := make([]int, 0, len(g.jobs))
+	for i := range g.jobs {
+		a := &g.attempts[i]
+		if a.err != nil {
+			g.fault(i, a.err)
+			continue
+		}
+		low, err := g.r.lower(&g.jobs[i], a.cmd, base)
+		if err != nil {
+			g.fault(i, err)
+			continue
+		}
+		lows = append(lows, low)
+		index = append(index, i)
+	}
+	var res state.Result
+	for {
+		if len(g.errs) > 0 {
+			g.drop(index)
+			return
+		}
+		var err error
+		if res, err = g.r.commitLowered(ctx, lows); err == nil {
+			break
+		}
+		var be *state.BatchError
+		if !errors.As(err, &be) || be.Index >= len(lows) {
+			g.errs = append(g.errs, err)
+			continue
+		}
+		if g.fault(index[be.Index], be.Err) {
+			lows = append(lows[:be.Index], lows[be.Index+1:]...)
+			index = append(index[:be.Index], index[be.Index+1:]...)
+		}
+	}
+	lost := res.Rejected
+	accepted := lows[:0:0]
+	for k, i := range index {
+		if len(lost) > 0 && lost[0].Index == k {
+			lost = lost[1:]
+			continue
+		}
+		g.attempts[i].status = HookCommitted
+		g.stop = g.stop || g.attempts[i].cmd.StopsPhase()
+		accepted = append(accepted, lows[k])
+	}
+	g.committed(res, accepted)
+	for _, rej := range res.Rejected {
+		g.r.conflict(g.sc, rej.Err, "retried")
+	}
+	for _, rej := range res.Rejected {
+		g.retry(ctx, index[rej.Index])
+	}
+}
+
+// drop marks the jobs whose commands fall with a sibling's failure.
+func (g *gathering) drop(index []int) {
+	for _, i := range index {
+		if g.attempts[i].status == "" {
+			g.attempts[i].status = HookDropped
+		}
+	}
+}
+
+func (g *gathering) committed(res state.Result, lows []lowered) {
+	if !res.Committed {
+		return
+	}
+	g.commits++
+	g.r.committed(g.sc, res.Snapshot, lows)
+	g.pending = g.r.deliveries(g.pending, res.Snapshot, lows)
+}
+
+// retry runs job i alone on the newest snapshot and commits it. It repeats when
+// somebody outside this phase changes what the job writes meanwhile.
+func (g *gathering) retry(ctx context.Context, i int) {
+	j, a := &g.jobs[i], &g.attempts[i]
+	for try := 1; ; try++ {
+		base := g.r.th.store.Snapshot()
+		g.retries++
+		g.r.try(ctx, g.sc.phase, j, g.r.context(g.sc, base), a)
+		if a.err != nil {
+			g.fault(i, a.err)
+			return
+		}
+		low, err := g.r.lower(j, a.cmd, base)
+		if err != nil {
+			g.fault(i, err)
+			return
+		}
+		res, err := g.r.commitLowered(ctx, []lowered{low})
+		if err != nil {
+			var be *state.BatchError
+			if errors.As(err, &be) {
+				err = be.Err
+			}
+			g.fault(i, err)
+			return
+		}
+		if len(res.Rejected) == 0 {
+			a.status = HookRetried
+			g.stop = g.stop || a.cmd.StopsPhase()
+			g.committed(res, []lowered{low})
+			return
+		}
+		g.r.conflict(g.sc, res.Rejected[0].Err, "retried")
+		if try >= g.r.eng.config.Limits.CommitRetries {
+			g.fault(i, res.Rejected[0].Err)
+			return
+		}
+	}
+}
+
+func (r *run) reportHooks(sc scene, hooks []HookReport) {
+	if !r.watched() {
+		return
+	}
+	for _, h := range hooks {
+		slow := h.Duration > r.eng.config.Limits.SlowHook
+		r.emit(sc, func(head Header) Event {
+			return HookFinished{Header: head, Plugin: h.Plugin, Hook: h.Hook, Tier: h.Tier, Status: h.Status,
+				Calls: h.Calls, Error: errText(h.Err), Slow: slow, Duration: h.Duration}
+		})
+		if slow {
+			r.warn(sc, h.Plugin, "hook %s took %s, longer than %s", h.Hook, h.Duration, r.eng.config.Limits.SlowHook)
+		}
+	}
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"runtime/debug"
+	"time"
+
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// guard calls fn and turns a panic into a *PanicError.
+func guard(plugin string, p phase.Phase, fn func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = &PanicError{Plugin: plugin, Phase: p, Value: v, Stack: debug.Stack()}
+		}
+	}()
+	return fn()
+}
+
+// within calls fn, a piece of user code, for at most limit, and gives up on it at
+// the deadline or when ctx ends. Limit 0 calls fn inline.
+//
+// A call that was given up on keeps its goroutine until fn returns: Go cannot
+// stop it. Its context is cancelled and its result is dropped.
+func within[T any](ctx context.Context, limit time.Duration, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
+	if limit <= 0 {
+		var out T
+		err := guard(plugin, p, func() (err error) { out, err = fn(ctx); return err })
+		return out, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: plugin, Phase: p, Limit: limit})
+	defer cancel()
+	return detached(ctx, plugin, p, fn)
+}
+
+type outcome[T any] struct {
+	value T
+	err   error
+}
+
+// detached calls fn in a goroutine of its own and waits for it or for ctx.
+func detached[T any](ctx context.Context, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
+	ch := make(chan outcome[T], 1)
+	go func() {
+		out := outcome[T]{err: ErrGoexit}
+		defer func() { ch <- out }()
+		err := guard(plugin, p, func() (err error) { out.value, err = fn(ctx); return err })
+		out.err = err
+	}()
+	select {
+	case out := <-ch:
+		return out.value, out.err
+	case <-ctx.Done():
+		var zero T
+		return zero, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,377 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// Run runs the agent on this thread and returns when the run ended. The error is
+// non-nil only when nothing ran: a bad spec or input, a run under way, a closed
+// engine. How the run itself went is in the Result, whatever happened.
+func (t *Thread) Run(ctx context.Context, spec AgentSpec, in Input) (*Result, error) {
+	a, err := t.eng.resolve(spec)
+	if err != nil {
+		return nil, err
+	}
+	return t.run(ctx, a, in, nil, nil)
+}
+
+func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held *[]heldEvent) (*Result, error) {
+	if t.eng.closed.Load() {
+		return nil, ErrClosed
+	}
+	if err := checkInput(in); err != nil {
+		return nil, err
+	}
+	in.Messages = inference.CloneMessages(in.Messages)
+	if lifecycle(t.Snapshot()).Status == phase.Waiting {
+		return nil, ErrWaiting
+	}
+	if t.active.Load() != nil {
+		return nil, ErrBusy // before newRun starts anything
+	}
+	r, err := t.newRun(a, in, parent, held)
+	if err != nil {
+		return nil, err
+	}
+	if !t.active.CompareAndSwap(nil, r) {
+		r.release()
+		return nil, ErrBusy
+	}
+	defer t.active.Store(nil)
+	defer r.release()
+	return r.whole(ctx), nil
+}
+
+// lifecycle returns where the thread's last run stands.
+func lifecycle(snap *state.Snapshot) phase.Lifecycle { return phase.RunLifecycle.Get(snap) }
+
+func checkInput(in Input) error {
+	for i, m := range in.Messages {
+		if m.Role != inference.RoleUser && m.Role != inference.RoleSystem && m.Role != inference.RoleAssistant {
+			return fmt.Errorf("%w: message %d has role %q; use user, system or assistant", ErrInput, i, m.Role)
+		}
+		if len(m.ToolCalls) > 0 {
+			return fmt.Errorf("%w: message %d asks for tool calls, which nobody would answer", ErrInput, i)
+		}
+	}
+	seen := map[string]bool{}
+	for i, t := range in.Tools {
+		if t == nil {
+			return fmt.Errorf("%w: tool %d is nil", ErrInput, i)
+		}
+		if err := validTool(t); err != nil {
+			return fmt.Errorf("%w: tool %d: %w", ErrInput, i, err)
+		}
+		if name := t.Spec().Name; seen[name] {
+			return fmt.Errorf("%w: tool %q is given twice", ErrInput, name)
+		} else {
+			seen[name] = true
+		}
+	}
+	return nil
+}
+
+// ending is why a run leaves its loop.
+type ending struct {
+	reason phase.Reason
+	detail string
+	err    error
+}
+
+// whole is a run from start to end.
+func (r *run) whole(ctx context.Context) *Result {
+	ctx, cancel := r.deadline(ctx)
+	defer cancel()
+	r.emit(scene{}, func(h Header) Event {
+		ev := RunStarted{Header: h, Mode: r.input.Mode, Adapter: r.input.Adapter}
+		if n := len(r.input.Messages); n > 0 {
+			ev.Input = r.input.Messages[n-1].Text
+		}
+		return ev
+	})
+	end := r.start(ctx)
+	for end.reason == "" {
+		end = r.oneStep(ctx)
+	}
+	if end.reason == phase.ReasonWaiting {
+		return r.suspend(ctx)
+	}
+	return r.finish(ctx, end)
+}
+
+// start commits the run's beginning and runs RunStart.
+func (r *run) start(ctx context.Context) ending {
+	if _, err := r.th.store.ResetScope(state.ScopeRun); err != nil {
+		return r.failed(ctx, err)
+	}
+	updates := []state.Update{
+		phase.RunLifecycle.With(phase.LifecycleUpdate{Run: r.info.ID, Status: phase.Running}),
+		activeAgent.With(r.agent.Load().spec.ID),
+	}
+	if len(r.input.Messages) > 0 {
+		updates = append(updates, Transcript.Append(r.input.Messages...))
+	}
+	if err := r.apply(ctx, scene{}, updates...); err != nil {
+		return r.failed(ctx, err)
+	}
+	lows, err := r.activation(nil, r.agent.Load())
+	if err != nil {
+		return r.failed(ctx, err)
+	}
+	if len(lows) > 0 {
+		res, err := r.commitLowered(ctx, lows)
+		if err == nil && len(res.Rejected) > 0 {
+			err = res.Rejected[0].Err
+		}
+		if err != nil {
+			return r.failed(ctx, err)
+		}
+		r.committed(scene{}, res.Snapshot, lows)
+	}
+	if _, err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
+		return r.failed(ctx, err)
+	}
+	return r.boundary(ctx)
+}
+
+// boundary reports whether the run must end here: it was cancelled or a command
+// asked for its end.
+func (r *run) boundary(ctx context.Context) ending {
+	if ctx.Err() != nil {
+		return r.failed(ctx, context.Cause(ctx))
+	}
+	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
+		return ending{reason: l.Reason, detail: l.Detail}
+	}
+	return ending{}
+}
+
+// ended reports whether a command asked for the run's end.
+func (r *run) ended() bool { return lifecycle(r.th.store.Snapshot()).Ended }
+
+// endReason says in words why calls do not run any more.
+func (r *run) endReason() string {
+	l := lifecycle(r.th.store.Snapshot())
+	switch {
+	case !l.Ended:
+		return "the run ended early"
+	case l.Detail != "":
+		return fmt.Sprintf("the run ended: %s: %s", l.Reason, l.Detail)
+	default:
+		return fmt.Sprintf("the run ended: %s", l.Reason)
+	}
+}
+
+// failed classifies an error that ends the run.
+func (r *run) failed(ctx context.Context, err error) ending {
+	switch {
+	case ctx.Err() != nil && errors.Is(context.Cause(ctx), errRunTimeout):
+		return ending{reason: phase.ReasonTimeout, detail: errRunTimeout.Error()}
+	case ctx.Err() != nil:
+		return ending{reason: phase.ReasonCancelled, detail: context.Cause(ctx).Error(), err: err}
+	default:
+		return ending{reason: phase.ReasonError, detail: err.Error(), err: err}
+	}
+}
+
+// oneStep runs one step and says whether the run ends with it.
+func (r *run) oneStep(ctx context.Context) ending {
+	start := r.now()
+	step := r.step.Add(1)
+	r.current.Store(nil)
+	snap := r.th.store.Snapshot()
+	begin := append(stepKeys(snap), phase.RunLifecycle.With(phase.LifecycleUpdate{Step: int(step)}))
+	if err := r.apply(ctx, scene{}, begin...); err != nil {
+		return r.failed(ctx, err)
+	}
+	r.emit(scene{}, func(h Header) Event { return StepStarted{h} })
+	end := r.inStep(ctx)
+	r.emit(scene{}, func(h Header) Event { return StepFinished{Header: h, Duration: r.now().Sub(start)} })
+	if end.reason != "" {
+		return end
+	}
+	return r.afterStep(ctx)
+}
+
+// inStep runs the phases of a step. An ending means that the step broke off.
+func (r *run) inStep(ctx context.Context) ending {
+	for _, p := range []phase.Phase{phase.StepStart, phase.BeforeInference} {
+		if _, err := r.phase(ctx, scene{phase: p}); err != nil {
+			return r.failed(ctx, err)
+		}
+		if end := r.boundary(ctx); end.reason != "" {
+			return end
+		}
+	}
+	x, err := r.exchange(ctx)
+	if err != nil {
+		return r.failed(ctx, err)
+	}
+	after, cancel := r.settling(ctx)
+	_, err = r.phase(after, scene{phase: phase.AfterInference, err: x.err})
+	cancel()
+	var calls []inference.ToolCall
+	if x.response != nil {
+		calls = x.response.Message.ToolCalls
+	}
+	if err != nil {
+		return r.failed(ctx, errors.Join(err, r.closeCalls(ctx, calls)))
+	}
+	if len(calls) > 0 {
+		waiting, err := r.tools(ctx, calls)
+		if err != nil {
+			return r.failed(ctx, err)
+		}
+		if waiting {
+			return ending{reason: phase.ReasonWaiting}
+		}
+	}
+	if ctx.Err() != nil {
+		return r.failed(ctx, context.Cause(ctx))
+	}
+	if err := r.apply(ctx, scene{}, r.progressed(x.err)); err != nil {
+		return r.failed(ctx, err)
+	}
+	if _, err := r.phase(ctx, scene{phase: phase.StepEnd, err: x.err}); err != nil {
+		return r.failed(ctx, err)
+	}
+	return ending{}
+}
+
+// exchange asks the model. The error is a fault of the run; the model's own is in
+// the exchange, for AfterInference to see.
+func (r *run) exchange(ctx context.Context) (*exchange, error) {
+	sc := scene{phase: phase.BeforeInference}
+	req, err := r.request(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
+	x := &exchange{request: &req}
+	sc.phase = phase.AfterInference
+	resp, err := r.infer(ctx, sc, req)
+	if err != nil {
+		x.err = fmt.Errorf("engine: the model failed: %w", err)
+		r.current.Store(x)
+		return x, nil
+	}
+	x.response = &resp
+	// The answer is there: it counts even if the run is cancelled now.
+	settle, cancel := r.settling(ctx)
+	defer cancel()
+	if err := r.remember(settle, sc, resp); err != nil {
+		return nil, err
+	}
+	r.current.Store(x)
+	return x, nil
+}
+
+// afterStep decides, after a whole step, whether there is another.
+func (r *run) afterStep(ctx context.Context) ending {
+	x := r.current.Load()
+	if end := r.boundary(ctx); end.reason != "" {
+		return end
+	}
+	a := r.agent.Load()
+	if x.err != nil && a.errorLimit() == 0 {
+		return ending{phase.ReasonError, x.err.Error(), x.err}
+	}
+	if reason, detail := r.stopped(x.response); reason != "" {
+		return ending{reason, detail, x.err}
+	}
+	handed, err := r.handOff(ctx)
+	if err != nil {
+		return r.failed(ctx, err)
+	}
+	if !handed && x.err == nil && len(x.response.Message.ToolCalls) == 0 {
+		if end := r.natural(ctx); end.reason != "" {
+			return end
+		}
+	}
+	if most := r.agent.Load().maxRounds(); int(r.step.Load()) >= most {
+		return ending{reason: phase.ReasonMaxRounds, detail: fmt.Sprintf("the limit is %d steps", most)}
+	}
+	return ending{}
+}
+
+// natural ends the run unless a command wished for another step and the limit of
+// such wishes allows it.
+func (r *run) natural(ctx context.Context) ending {
+	l := lifecycle(r.th.store.Snapshot())
+	if l.Continue == "" {
+		return ending{reason: phase.ReasonNatural}
+	}
+	if l.Resumed >= r.eng.config.Limits.Continues {
+		r.warn(scene{}, "", "the run ends although a hook wished to continue (%s): the limit is %d times", l.Continue, r.eng.config.Limits.Continues)
+		return ending{reason: phase.ReasonNatural, detail: "limit of continuations reached"}
+	}
+	if err := r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Granted: true})); err != nil {
+		return r.failed(ctx, err)
+	}
+	r.emit(scene{}, func(h Header) Event { return Continued{Header: h, Reason: l.Continue, Count: l.Resumed + 1} })
+	return ending{}
+}
+
+// suspend leaves the run waiting for answers: nothing ends, and no goroutine stays.
+func (r *run) suspend(ctx context.Context) *Result {
+	res := r.result(ending{reason: phase.ReasonWaiting})
+	if err := r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Waiting})); err != nil {
+		return r.finish(ctx, r.failed(ctx, err))
+	}
+	res.Status = phase.Waiting
+	for _, c := range stepCalls(r.th.store.Snapshot()) {
+		if c.Status == CallSuspended {
+			res.Tickets = append(res.Tickets, c.Ticket)
+		}
+	}
+	r.emit(scene{}, func(h Header) Event { return RunSuspended{Header: h, Tickets: res.Tickets} })
+	return res
+}
+
+// finish runs RunEnd, once for every end, and closes what is open. It has a live
+// context of its own, however the run ended.
+func (r *run) finish(ctx context.Context, end ending) *Result {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.eng.config.Limits.Grace)
+	defer cancel()
+	errs := []error{end.err}
+	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{End: end.reason, Detail: end.detail})))
+	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
+	errs = append(errs, err, r.undelivered(ctx))
+	// Failures are in the report of each effect; the drain's own error repeats them.
+	_ = r.dispatch.Close(ctx)
+	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
+	end.err = errors.Join(errs...)
+	res := r.result(end)
+	r.emit(scene{}, func(h Header) Event {
+		return RunFinished{Header: h, Status: res.Status, Reason: res.Reason, Detail: res.Detail, Error: errText(res.Err),
+			Steps: res.Steps, Usage: res.Usage, Duration: res.Elapsed}
+	})
+	return res
+}
+
+func (r *run) result(end ending) *Result {
+	snap := r.th.store.Snapshot()
+	res := &Result{
+		Run: r.info.ID, Thread: r.th.id, Agent: r.agent.Load().spec.ID,
+		Status: lifecycle(snap).Status, Reason: end.reason, Detail: end.detail, Err: end.err,
+		Steps: int(r.step.Load()), Usage: Usage.Get(snap), Stats: r.stats.read(),
+		Elapsed: r.now().Sub(r.info.Started),
+	}
+	for i := Transcript.Get(snap).Len() - 1; i >= 0; i-- {
+		m := Transcript.Get(snap).At(i)
+		if m.Role == inference.RoleAssistant {
+			res.Text = m.Text
+			break
+		}
+	}
+	return res
+}
+
+// asking is the question of a call that SuspendCall suspended.
+func asking(c CallState) gate.Decision { return gate.Suspend(c.Ticket) }

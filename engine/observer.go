@@ -1,0 +1,256 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// Observer receives the events of runs. It can change nothing: what it gets are
+// copies. It is called from a goroutine of the run's own, one event at a time and
+// in order, after the commit that the event describes; events of concurrent runs
+// arrive concurrently. A panic is caught and ignored. An observer that falls
+// behind by more than Limits.EventBuffer events makes the run wait for it, at most
+// Limits.Grace in all; after that it gets no more of that run's events.
+type Observer interface {
+	Observe(Event)
+}
+
+// ObserverFunc lets a function be an Observer.
+type ObserverFunc func(Event)
+
+// Observe calls f.
+func (f ObserverFunc) Observe(e Event) { f(e) }
+
+// emitter numbers a run's events and hands them to its observers. A nil emitter
+// drops everything, so that a run that nobody watches pays nothing.
+type emitter struct {
+	mu    sync.Mutex
+	seq   uint64
+	pumps []*pump
+}
+
+// newEmitter starts a pump for each observer, and for sink if it is not nil. The
+// sink belongs to whoever started the run and is never given up on.
+func newEmitter(observers []Observer, sink Observer, buffer int, grace time.Duration) *emitter {
+	if len(observers) == 0 && sink == nil {
+		return nil
+	}
+	e := &emitter{}
+	for _, o := range observers {
+		e.pumps = append(e.pumps, newPump(o, buffer, grace))
+	}
+	if sink != nil {
+		e.pumps = append(e.pumps, newPump(sink, buffer, 0))
+	}
+	return e
+}
+
+// emit numbers the event that build makes and passes it on. Calls of several
+// goroutines are put into one order.
+func (e *emitter) emit(h Header, build func(Header) Event) {
+	e.mu.Lock()
+	e.seq++
+	h.Seq = e.seq
+	ev := build(h)
+	// Queued under the lock so that every observer sees the order of the numbers.
+	for _, p := range e.pumps {
+		p.push(ev)
+	}
+	e.mu.Unlock()
+	for _, p := range e.pumps {
+		p.wait()
+	}
+}
+
+// close waits until the observers have seen everything or the grace is over.
+func (e *emitter) close() {
+	if e == nil {
+		return
+	}
+	for _, p := range e.pumps {
+		p.close()
+	}
+}
+
+// pump feeds one observer from a goroutine that lives until close.
+type pump struct {
+	observer Observer
+	buffer   int
+	grace    time.Duration
+
+	mu       sync.Mutex
+	queue    []Event
+	wake     chan struct{} // 1-buffered: the queue has work
+	room     chan struct{} // closed and replaced when the queue was emptied
+	closing  bool
+	detached bool
+	done     chan struct{}
+}
+
+func newPump(o Observer, buffer int, grace time.Duration) *pump {
+	p := &pump{
+		observer: o, buffer: buffer, grace: grace,
+		wake: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{}),
+	}
+	go p.run()
+	return p
+}
+
+func (p *pump) push(ev Event) {
+	p.mu.Lock()
+	if !p.detached {
+		p.queue = append(p.queue, ev)
+	}
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// wait holds the run back while the observer is too far behind.
+func (p *pump) wait() {
+	p.mu.Lock()
+	full, room := len(p.queue) > p.buffer && !p.detached, p.room
+	p.mu.Unlock()
+	if !full {
+		return
+	}
+	select {
+	case <-room:
+	case <-p.done:
+	case <-p.patience():
+		p.detach()
+	}
+}
+
+// patience returns a channel that fires when the grace is over; never when there
+// is no limit to it.
+func (p *pump) patience() <-chan time.Time {
+	if p.grace == 0 {
+		return nil
+	}
+	return time.After(p.grace)
+}
+
+func (p *pump) detach() {
+	p.mu.Lock()
+	p.detached = true
+	p.queue = nil
+	p.mu.Unlock()
+}
+
+func (p *pump) run() {
+	defer close(p.done) // also when the observer ends this goroutine
+	for {
+		p.mu.Lock()
+		batch, closing := p.queue, p.closing
+		p.queue = nil
+		if len(batch) > 0 {
+			close(p.room)
+			p.room = make(chan struct{})
+		}
+		p.mu.Unlock()
+		if len(batch) == 0 {
+			if closing {
+				return
+			}
+			<-p.wake
+			continue
+		}
+		for _, ev := range batch {
+			p.observe(ev)
+		}
+	}
+}
+
+func (p *pump) observe(ev Event) {
+	p.mu.Lock()
+	detached := p.detached
+	p.mu.Unlock()
+	if detached {
+		return
+	}
+	// An observer's panic is its own affair: it must not take the process down.
+	defer func() { _ = recover() }()
+	p.observer.Observe(ev.clone())
+}
+
+func (p *pump) close() {
+	p.mu.Lock()
+	p.closing = true
+	p.mu.Unlock()
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+	select {
+	case <-p.done:
+	case <-p.patience():
+		p.detach()
+	}
+}
+
+// LogObserver returns an observer that writes events to a logger: failures and
+// conflicts as warnings, run and step boundaries as information, all else for
+// debugging.
+func LogObserver(logger *slog.Logger) Observer {
+	return ObserverFunc(func(e Event) {
+		h := e.Head()
+		attrs := []slog.Attr{
+			slog.String("run", h.Run), slog.Int("step", h.Step), slog.Uint64("seq", h.Seq),
+			slog.Uint64("revision", h.Revision),
+		}
+		if h.Phase != 0 {
+			attrs = append(attrs, slog.String("phase", h.Phase.String()))
+		}
+		attrs = append(attrs, logAttrs(e)...)
+		logger.LogAttrs(context.Background(), logLevel(e), e.Type(), attrs...)
+	})
+}
+
+func logLevel(e Event) slog.Level {
+	switch e := e.(type) {
+	case RunStarted, RunFinished, RunSuspended, HandedOff, Continued, TicketOpened:
+		return slog.LevelInfo
+	case Warning, Conflict, GateClashed:
+		return slog.LevelWarn
+	case HookFinished:
+		if e.Error != "" || e.Slow {
+			return slog.LevelWarn
+		}
+	case EffectFinished:
+		if e.Error != "" {
+			return slog.LevelWarn
+		}
+	case ActionFinished:
+		if e.Status != ActionDone {
+			return slog.LevelWarn
+		}
+	}
+	return slog.LevelDebug
+}
+
+func logAttrs(e Event) []slog.Attr {
+	switch e := e.(type) {
+	case RunFinished:
+		return []slog.Attr{slog.String("reason", string(e.Reason)), slog.String("error", e.Error), slog.Int("steps", e.Steps)}
+	case HookFinished:
+		return []slog.Attr{slog.String("plugin", e.Plugin), slog.String("hook", e.Hook), slog.String("status", string(e.Status)), slog.String("error", e.Error), slog.Duration("duration", e.Duration)}
+	case EffectFinished:
+		return []slog.Attr{slog.String("effect", e.Effect), slog.String("id", e.ID.String()), slog.String("plugin", e.Plugin), slog.String("handler", e.Handler), slog.String("error", e.Error)}
+	case ActionFinished:
+		return []slog.Attr{slog.String("action", e.Action), slog.Uint64("id", e.ID), slog.String("status", string(e.Status)), slog.String("error", e.Error)}
+	case Conflict:
+		return []slog.Attr{slog.String("key", e.Key), slog.String("entry", e.Entry), slog.String("winner", e.Winner), slog.String("loser", e.Loser), slog.String("fate", e.Fate)}
+	case GateClashed:
+		return []slog.Attr{slog.String("call", e.Call), slog.String("winner", e.Clash.Winner), slog.String("loser", e.Clash.Loser)}
+	case GateResolved:
+		return []slog.Attr{slog.String("call", e.Call), slog.String("tool", e.Tool), slog.String("decision", e.Decision.String()), slog.String("by", e.Plugin), slog.String("reason", e.Reason)}
+	case Warning:
+		return []slog.Attr{slog.String("plugin", e.Plugin), slog.String("message", e.Message)}
+	}
+	return nil
+}

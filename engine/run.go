@@ -1,0 +1,188 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// engineName is the owner of the engine's own writes. No plugin may have it.
+const engineName = "engine"
+
+// run is a run in progress, or the stand-in for one while a phase or a command is
+// run by itself. Its position is in state; what it holds besides are its parts.
+type run struct {
+	eng      *Engine
+	th       *Thread
+	parent   *run
+	depth    int
+	input    Input
+	info     phase.RunInfo // Step is left 0: the step is below
+	out      *emitter
+	held     *[]heldEvent // set while a delegate's events wait for their turn
+	dispatch *effects.Dispatcher
+	stats    stats
+
+	agent   atomic.Pointer[agent] // changes at a handoff
+	step    atomic.Int64
+	current atomic.Pointer[exchange]
+}
+
+// exchange is the model call of the current step.
+type exchange struct {
+	request  *inference.Request
+	response *inference.Response
+	err      error
+}
+
+type heldEvent struct {
+	header Header
+	build  func(Header) Event
+}
+
+func (t *Thread) newRun(a *agent, in Input, parent *run, held *[]heldEvent) (*run, error) {
+	c := &t.eng.config
+	r := &run{eng: t.eng, th: t, parent: parent, input: in}
+	r.agent.Store(a)
+	r.info = phase.RunInfo{
+		ID: in.RunID, Thread: t.id, Started: c.Now(), Mode: in.Mode, Adapter: in.Adapter,
+	}
+	if r.info.ID == "" {
+		r.info.ID = c.NewID()
+	}
+	if parent != nil {
+		r.info.Parent = parent.info.ID
+		r.depth = parent.depth + 1
+		r.out, r.held = parent.out, cmp.Or(held, parent.held)
+	} else {
+		r.out = newEmitter(c.Observers, in.sink, c.Limits.EventBuffer, c.Limits.Grace)
+	}
+	d, err := effects.NewDispatcher(t.eng.effects, effects.Config{
+		Mode:    c.EffectMode,
+		Queue:   c.Limits.EffectQueue,
+		Timeout: c.Limits.EffectTimeout,
+		Now:     c.Now,
+		Report:  r.effectDone,
+	})
+	r.dispatch = d
+	return r, err
+}
+
+// release ends what newRun started, for a stand-in.
+func (r *run) release() {
+	ctx, cancel := context.WithTimeout(context.Background(), r.eng.config.Limits.Grace)
+	defer cancel()
+	// What cannot be delivered was reported, effect by effect.
+	_ = r.dispatch.Close(ctx)
+	if r.parent == nil {
+		r.out.close()
+	}
+}
+
+func (r *run) now() time.Time { return r.eng.config.Now() }
+
+// scene is where in a run something happens.
+type scene struct {
+	phase  phase.Phase
+	round  int
+	call   inference.ToolCall
+	tool   inference.ToolSpec
+	result inference.ToolResult
+	answer *phase.Answer
+	err    error
+}
+
+// context builds what user code is told. It is the only place that does.
+func (r *run) context(sc scene, snap *state.Snapshot) *phase.Context {
+	info := r.info
+	info.Step = int(r.step.Load())
+	f := phase.Frame{
+		Phase:    sc.phase,
+		Run:      info,
+		Agent:    r.agent.Load().info,
+		Snapshot: snap,
+		Round:    sc.round,
+		Messages: Transcript.Get(snap),
+		Call:     sc.call,
+		Tool:     sc.tool,
+		Answer:   sc.answer,
+		Err:      sc.err,
+	}
+	if x := r.current.Load(); x != nil {
+		f.Request, f.Response = x.request, x.response
+	}
+	if sc.result.CallID != "" {
+		f.Result = phase.EditedResult(snap, sc.result)
+	}
+	return phase.NewContext(f)
+}
+
+// watched reports whether anybody gets events, so that callers can skip making them.
+func (r *run) watched() bool { return r.out != nil }
+
+func (r *run) emit(sc scene, build func(Header) Event) {
+	if r.out == nil {
+		return
+	}
+	h := Header{
+		Time:     r.now(),
+		Run:      r.info.ID,
+		Parent:   r.info.Parent,
+		Thread:   r.info.Thread,
+		Agent:    r.agent.Load().spec.ID,
+		Step:     int(r.step.Load()),
+		Phase:    sc.phase,
+		Revision: r.th.store.Snapshot().Revision(),
+	}
+	if r.held != nil {
+		*r.held = append(*r.held, heldEvent{h, build})
+		return
+	}
+	r.out.emit(h, build)
+}
+
+// replay emits events that were held back while they were out of turn.
+func (r *run) replay(held []heldEvent) {
+	for _, h := range held {
+		if r.held != nil {
+			*r.held = append(*r.held, h)
+		} else {
+			r.out.emit(h.header, h.build)
+		}
+	}
+}
+
+func (r *run) warn(sc scene, plugin, format string, args ...any) {
+	if r.out != nil {
+		r.emit(sc, func(h Header) Event {
+			return Warning{Header: h, Plugin: plugin, Message: fmt.Sprintf(format, args...)}
+		})
+	}
+}
+
+// effectDone is called by the dispatcher for every effect, in order of delivery.
+func (r *run) effectDone(o effects.Outcome) {
+	if o.Err != nil {
+		r.stats.effectsFailed.Add(1)
+	} else {
+		r.stats.effectsDelivered.Add(1)
+	}
+	r.emit(scene{}, func(h Header) Event {
+		return EffectFinished{Header: h, ID: o.ID, Effect: o.Name, Plugin: o.Owner, Handler: o.Handler,
+			Error: errText(o.Err), Duration: o.Duration}
+	})
+}
+
+func errText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,196 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// stopRule is a stop condition made ready.
+type stopRule struct {
+	StopCondition
+	pattern *regexp.Regexp
+}
+
+func stopRules(spec AgentSpec) ([]stopRule, error) {
+	rules := make([]stopRule, len(spec.StopConditions))
+	for i, c := range spec.StopConditions {
+		rules[i].StopCondition = c
+		if c.Type == StopTypeContentMatch {
+			var err error
+			if rules[i].pattern, err = regexp.Compile(c.Pattern); err != nil {
+				return nil, fmt.Errorf("%w: stop_conditions[%d]: %w", ErrSpec, i, err)
+			}
+		}
+	}
+	return rules, nil
+}
+
+// maxRounds returns the most steps that the agent may take: the lowest limit given.
+func (a *agent) maxRounds() int {
+	most := a.spec.MaxRounds
+	if most == 0 {
+		most = DefaultMaxRounds
+	}
+	for _, s := range a.stops {
+		if s.Type == StopTypeMaxRounds {
+			most = min(most, s.Rounds)
+		}
+	}
+	return most
+}
+
+// errorLimit returns how many failures in a row end the run; 0 when no condition
+// counts them, which makes a model's first failure the end.
+func (a *agent) errorLimit() int {
+	for _, s := range a.stops {
+		if s.Type == StopTypeConsecutiveErrors {
+			return s.Count
+		}
+	}
+	return 0
+}
+
+// errRunTimeout is the cause of cancellation when the spec's time limit passes.
+var errRunTimeout = errors.New("engine: the run's time limit passed")
+
+// deadline bounds ctx by the agent's timeout conditions, counted from the start
+// of the run.
+func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	var limit time.Duration
+	for _, s := range r.agent.Load().stops {
+		if s.Type == StopTypeTimeout && (limit == 0 || s.Timeout() < limit) {
+			limit = s.Timeout()
+		}
+	}
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, limit, errRunTimeout)
+}
+
+// progress returns the update of what the stop conditions count, after a step
+// whose model call ended with err.
+func (r *run) progressed(err error) state.Update {
+	snap := r.th.store.Snapshot()
+	p := runProgress.Get(snap)
+	if err != nil {
+		p.Errors++
+		return runProgress.With(p)
+	}
+	calls := stepCalls(snap)
+	if len(calls) == 0 {
+		p.Errors = 0
+	}
+	for _, c := range calls {
+		if c.Result.IsError {
+			p.Errors++
+		} else {
+			p.Errors = 0
+		}
+	}
+	p.Window = append(slices.Clone(p.Window), fingerprints(calls))
+	if extra := len(p.Window) - r.agent.Load().loopWindow(); extra > 0 {
+		p.Window = p.Window[extra:]
+	}
+	return runProgress.With(p)
+}
+
+// stepCalls returns the calls of the current step in call order.
+func stepCalls(snap *state.Snapshot) []CallState {
+	var calls []CallState
+	for _, c := range ToolCalls.All(snap) {
+		calls = append(calls, c)
+	}
+	slices.SortFunc(calls, func(a, b CallState) int { return a.Index - b.Index })
+	return calls
+}
+
+func fingerprints(calls []CallState) string {
+	var b strings.Builder
+	for _, c := range calls {
+		b.WriteString(gate.Fingerprint(c.Call))
+	}
+	return b.String()
+}
+
+// loopWindow returns how many steps loop detection looks back on.
+func (a *agent) loopWindow() int {
+	n := 0
+	for _, s := range a.stops {
+		if s.Type == StopTypeLoopDetection {
+			n = max(n, s.window())
+		}
+	}
+	return n
+}
+
+func (c StopCondition) repeats() int {
+	if c.Repeats == 0 {
+		return DefaultLoopRepeats
+	}
+	return c.Repeats
+}
+
+func (c StopCondition) window() int { return max(c.Window, c.repeats()) }
+
+// looping reports whether the last entry of window is there often enough.
+func (c StopCondition) looping(window []string) bool {
+	if len(window) == 0 || window[len(window)-1] == "" {
+		return false
+	}
+	last := window[max(0, len(window)-c.window()):]
+	n := 0
+	for _, w := range last {
+		if w == last[len(last)-1] {
+			n++
+		}
+	}
+	return n >= c.repeats()
+}
+
+// stopped checks the spec's conditions after a step.
+func (r *run) stopped(resp *inference.Response) (phase.Reason, string) {
+	snap := r.th.store.Snapshot()
+	p := runProgress.Get(snap)
+	for _, s := range r.agent.Load().stops {
+		switch s.Type {
+		case StopTypeTimeout:
+			if took := r.now().Sub(r.info.Started); took >= s.Timeout() {
+				return phase.ReasonTimeout, fmt.Sprintf("the limit is %s", s.Timeout())
+			}
+		case StopTypeTokenBudget:
+			if used := Usage.Get(snap).Total(); used >= s.Tokens {
+				return phase.ReasonTokenBudget, fmt.Sprintf("%d of %d tokens used", used, s.Tokens)
+			}
+		case StopTypeConsecutiveErrors:
+			if p.Errors >= s.Count {
+				return phase.ReasonConsecutiveErrors, fmt.Sprintf("%d failures in a row", p.Errors)
+			}
+		case StopTypeStopOnTool:
+			for _, c := range stepCalls(snap) {
+				if c.Call.Name == s.Tool {
+					return phase.ReasonStopOnTool, s.Tool
+				}
+			}
+		case StopTypeContentMatch:
+			if resp != nil && s.pattern.MatchString(resp.Message.Text) {
+				return phase.ReasonContentMatch, s.Pattern
+			}
+		case StopTypeLoopDetection:
+			if s.looping(p.Window) {
+				return phase.ReasonLoop, fmt.Sprintf("the same tool calls %d times", s.repeats())
+			}
+		}
+	}
+	return "", ""
+}

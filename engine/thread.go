@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// Thread is a conversation and its state, kept in memory for as long as the
+// caller keeps the Thread. Runs of one thread follow each other; keys of
+// ScopeThread keep their values from one to the next. All methods are safe for
+// concurrent use.
+type Thread struct {
+	eng    *Engine
+	id     string
+	store  *state.Store
+	lastID atomic.Uint64
+	active atomic.Pointer[run]
+}
+
+// NewThread returns an empty thread. An empty id is replaced by a new one.
+func (e *Engine) NewThread(id string) (*Thread, error) {
+	if e.closed.Load() {
+		return nil, ErrClosed
+	}
+	if id == "" {
+		id = e.config.NewID()
+	}
+	store, err := state.NewStore(state.Config{Keys: e.keys, History: e.config.Limits.History})
+	if err != nil {
+		return nil, err
+	}
+	return &Thread{eng: e, id: id, store: store}, nil
+}
+
+// ID returns the thread's id.
+func (t *Thread) ID() string { return t.id }
+
+// Snapshot returns the state as of now. It never blocks.
+func (t *Thread) Snapshot() *state.Snapshot { return t.store.Snapshot() }
+
+// At returns the state at an earlier revision, if it is among the last
+// Limits.History ones.
+func (t *Thread) At(revision uint64) (*state.Snapshot, bool) { return t.store.At(revision) }
+
+// Subscribe calls fn for every commit in revision order, outside every lock, until
+// cancel is called. See state.Store.Subscribe.
+func (t *Thread) Subscribe(fn func(state.Commit)) (cancel func()) { return t.store.Subscribe(fn) }
+
+// Export returns the thread's state in the given scopes, all of them when none is
+// given. It fails if a value cannot be encoded.
+func (t *Thread) Export(scopes ...state.Scope) (state.Dump, error) {
+	return t.store.Snapshot().Export(scopes...)
+}
+
+// Import replaces the state of the dump's scopes in one commit. It is refused
+// while a run is under way.
+func (t *Thread) Import(d state.Dump, p state.UnknownPolicy) error {
+	if t.active.Load() != nil {
+		return ErrBusy
+	}
+	res, err := t.store.Import(d, p)
+	if err != nil {
+		return err
+	}
+	last := lastID.Get(res.Snapshot)
+	for {
+		now := t.lastID.Load()
+		if now >= last || t.lastID.CompareAndSwap(now, last) {
+			return nil
+		}
+	}
+}
+
+// Submit commits a command from outside the run: its updates, actions and effects.
+// It waits for no phase and blocks none. A command that writes Exclusive keys
+// wins against hooks that are running; they run again. plugin names who submits.
+func (t *Thread) Submit(ctx context.Context, plugin string, cmd phase.Command) (*state.Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, context.Cause(ctx)
+	}
+	r, release, err := t.stage(nil)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return r.submit(ctx, scene{}, plugin, cmd)
+}
+
+// RunPhase runs one phase of the agent by itself: its hooks, its queued actions
+// and their effects. While a run is under way it takes part in that run, with the
+// run's agent. It is meant for tests, tools and handlers of effects; a run calls
+// its phases itself.
+func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*Report, error) {
+	if !p.Valid() {
+		return nil, unknownPhase(p)
+	}
+	var a *agent
+	if t.active.Load() == nil {
+		var err error
+		if a, err = t.eng.resolve(spec); err != nil {
+			return nil, err
+		}
+	}
+	r, release, err := t.stage(a)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	return r.phase(ctx, scene{phase: p})
+}
+
+// stage returns the run under way or, when there is none, a stand-in that lives
+// for one call.
+func (t *Thread) stage(a *agent) (*run, func(), error) {
+	if r := t.active.Load(); r != nil {
+		return r, func() {}, nil
+	}
+	if a == nil {
+		a = &agent{info: phase.NewAgentInfo("", "", "", nil)}
+	}
+	r, err := t.newRun(a, Input{}, nil, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	return r, r.release, nil
+}
+
+// DeadLetters yields the thread's dead letters, oldest first, with the id that
+// Requeue takes.
+func (t *Thread) DeadLetters() iter.Seq2[uint64, DeadLetter] {
+	return deadLetters.All(t.store.Snapshot())
+}
+
+// Requeue puts a dead letter back into the queue, to run when its phase comes
+// next. It returns ErrNoDeadLetter when there is none of that id.
+func (t *Thread) Requeue(ctx context.Context, id uint64) error {
+	for {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		snap := t.store.Snapshot()
+		d, ok := deadLetters.Get(snap, id)
+		if !ok {
+			return fmt.Errorf("%w: %d", ErrNoDeadLetter, id)
+		}
+		res, err := t.store.Commit(state.Batch{Owner: engineName, Base: snap, Updates: []state.Update{
+			deadLetters.Delete(id),
+			queue.Put(queueKey(d.Action.Phase(), d.ID), d.Pending),
+		}})
+		if err != nil {
+			return err
+		}
+		if len(res.Rejected) == 0 {
+			return nil
+		}
+	}
+}

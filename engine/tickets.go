@@ -1,0 +1,106 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// ask suspends the call on a ticket and has it answered: by the resolver if there
+// is one, else by the ticket's default. A nil answer means that the call waits.
+func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin string, d gate.Decision) (gate.Ticket, *phase.Answer, error) {
+	t := question(d, call)
+	n := 1
+	if c, ok := ToolCalls.Get(r.th.store.Snapshot(), call.ID); ok {
+		n += c.Tickets
+	}
+	t.ID = fmt.Sprintf("%s/%d/%s/%d", r.info.ID, r.step.Load(), call.ID, n)
+	t.Call, t.Plugin, t.Fingerprint = call.ID, plugin, gate.Fingerprint(call)
+	if err := r.apply(ctx, sc, r.callUpdate(call.ID, func(c *CallState) {
+		c.Status, c.Ticket, c.Tickets = CallSuspended, t, n
+	})); err != nil {
+		return t, nil, err
+	}
+	r.emit(sc, func(h Header) Event { return TicketOpened{Header: h, Ticket: t} })
+
+	answer, by := phase.Answer{Ticket: t.ID}, "default"
+	resolver := r.resolver()
+	switch {
+	case resolver != nil:
+		// In a goroutine of its own: a prompt may not notice that the run was cancelled.
+		given, err := detached(ctx, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
+			return resolver.Resolve(ctx, t)
+		})
+		if ctx.Err() != nil {
+			return t, nil, context.Cause(ctx)
+		}
+		if err != nil {
+			r.warn(sc, plugin, "ticket %s: the resolver failed: %v", t.ID, err)
+			return t, nil, nil
+		}
+		answer, by = given, "resolver"
+		answer.Ticket = t.ID
+	case t.Default == gate.DefaultYes:
+		answer.Approved = true
+	case t.Default == gate.DefaultNo:
+		answer.Reason = "nobody is there to ask, and the default is no"
+	default:
+		return t, nil, nil
+	}
+	r.emit(sc, func(h Header) Event {
+		return TicketAnswered{Header: h, Ticket: t.ID, Call: call.ID, Approved: answer.Approved, Reason: answer.Reason, By: by}
+	})
+	return t, &answer, nil
+}
+
+// question returns a decision's ticket with what the gate left out filled in.
+func question(d gate.Decision, call inference.ToolCall) gate.Ticket {
+	t := d.Ticket()
+	t.Kind = cmp.Or(t.Kind, gate.Confirm)
+	t.Message = cmp.Or(t.Message, d.Reason(), "Allow "+call.Name+"?")
+	return t
+}
+
+func (r *run) resolver() gate.Resolver {
+	if r.input.Resolver != nil {
+		return r.input.Resolver
+	}
+	return r.eng.config.Resolver
+}
+
+// take applies an answer to the suspended call. done means that the call is
+// decided by the answer alone: denied, or answered with the result itself.
+func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a phase.Answer) (done bool, err error) {
+	kept := a
+	if t.Kind == gate.Secret {
+		kept.Value = "" // a secret is for the tool, never for state
+	}
+	if err := r.apply(ctx, sc, r.callUpdate(v.call.ID, func(c *CallState) {
+		c.Status, c.Answer = CallResuming, kept
+	})); err != nil {
+		return true, err
+	}
+	switch {
+	case !a.Approved:
+		v.outcome = inference.OutcomeDenied
+		v.result = inference.ToolResult{Content: "denied: " + cmp.Or(a.Reason, "the answer was no"), IsError: true}
+		return true, nil
+	case t.Mode == gate.UseAsResult:
+		v.outcome = inference.OutcomeSubstituted
+		v.result = inference.ToolResult{Content: string(a.Value), Details: a.Value}
+		return true, nil
+	}
+	return false, nil
+}
+
+// callUpdate returns the update that changes the state of a call.
+func (r *run) callUpdate(id string, change func(*CallState)) state.Update {
+	c, _ := ToolCalls.Get(r.th.store.Snapshot(), id)
+	change(&c)
+	return ToolCalls.Put(id, c)
+}

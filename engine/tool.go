@@ -1,0 +1,91 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// Tool is something the model may call. Call may run concurrently with itself
+// and with other tools; it gets the call and a frozen snapshot from pc.
+//
+// An error is not a fault of the run: the model is told and may try again. Args
+// are whatever the model wrote; a tool made by NewTool decodes them strictly.
+type Tool interface {
+	Spec() inference.ToolSpec
+	Call(ctx context.Context, pc *phase.Context) (Output, error)
+}
+
+// Validator is implemented by tools that can check arguments before they run. It
+// is asked before the gates, and again after an edit.
+type Validator interface {
+	Validate(args inference.JSON) error
+}
+
+// Output is what a tool call produced: a result for the model and, optionally, a
+// command that is committed with it. Commands of tools that ran in parallel
+// merge like those of hooks, in call order.
+type Output struct {
+	Content string
+	Details inference.JSON
+	IsError bool
+	Command phase.Command
+}
+
+// Text returns an output with that content.
+func Text(content string) Output { return Output{Content: content} }
+
+// NewTool makes a tool whose arguments are of type In. Arguments are decoded
+// strictly: unknown fields and trailing data are errors that the model is told.
+// The schema in spec is what the model sees; it is not derived from In.
+func NewTool[In any](spec inference.ToolSpec, fn func(ctx context.Context, pc *phase.Context, in In) (Output, error)) Tool {
+	return typedTool[In]{spec, fn}
+}
+
+type typedTool[In any] struct {
+	spec inference.ToolSpec
+	fn   func(ctx context.Context, pc *phase.Context, in In) (Output, error)
+}
+
+func (t typedTool[In]) Spec() inference.ToolSpec { return t.spec }
+
+func (t typedTool[In]) Validate(args inference.JSON) error {
+	_, err := t.decode(args)
+	return err
+}
+
+func (t typedTool[In]) decode(args inference.JSON) (In, error) {
+	var in In
+	if args == "" {
+		args = "{}"
+	}
+	if err := args.Decode(&in); err != nil {
+		return in, fmt.Errorf("arguments of %s: %w", t.spec.Name, err)
+	}
+	return in, nil
+}
+
+func (t typedTool[In]) Call(ctx context.Context, pc *phase.Context) (Output, error) {
+	in, err := t.decode(pc.Call().Args)
+	if err != nil {
+		return Output{}, err
+	}
+	return t.fn(ctx, pc, in)
+}
+
+func validTool(t Tool) error {
+	var spec inference.ToolSpec
+	if err := guard("?", 0, func() error { spec = t.Spec(); return nil }); err != nil {
+		return err
+	}
+	if spec.Name == "" {
+		return errors.New("a tool without a name")
+	}
+	if spec.Schema != "" && !spec.Schema.Valid() {
+		return fmt.Errorf("tool %s: the schema is not valid JSON", spec.Name)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package gate
+
+import (
+	"github.com/ddd26017/fixpoint/inference"
+)
+
+// Vote is what one gate said about a call, in registration order.
+type Vote struct {
+	Plugin   string
+	Decision Decision
+	Err      error // the gate failed: counts as a block unless FailOpen
+	FailOpen bool  // a failure counts as no opinion
+}
+
+// Cause tells a deliberate outcome from one that a fault or a default brought about.
+type Cause string
+
+// Causes.
+const (
+	Decided    Cause = "decided"     // a gate said so
+	GateFailed Cause = "gate_failed" // a gate failed and the call is blocked for safety
+	ByDefault  Cause = "default"     // nobody had an opinion
+	Unsettled  Cause = "unsettled"   // edits did not come to rest within the round limit
+)
+
+// Clash is a disagreement between two gates that the order of registration
+// settled: two decisions of the same kind that differ, or two different edits.
+type Clash struct {
+	Kind   Kind   `json:"kind"`
+	Edit   bool   `json:"edit,omitzero"` // the clash is over edited arguments
+	Winner string `json:"winner"`
+	Loser  string `json:"loser"`
+}
+
+// EditOf is a change of arguments and the plugin that made it.
+type EditOf struct {
+	Plugin string
+	Args   inference.JSON
+}
+
+// Resolution is the outcome of one round of votes.
+type Resolution struct {
+	Decision Decision
+	Plugin   string // whose decision it is; "" when nobody had an opinion
+	Cause    Cause
+	Err      error   // *FailedError when Cause is GateFailed
+	Edit     *EditOf // arguments to apply before asking everyone again; nil when blocked or none
+	Clashes  []Clash
+}
+
+// Resolve folds the votes of all gates about call: the strictest kind wins, and
+// between equals the first registered. An edit that equals the call's own
+// arguments is no edit. Resolve is pure.
+func Resolve(call inference.ToolCall, votes []Vote) Resolution {
+	var res Resolution
+	winner := -1
+	for i := range votes {
+		v := &votes[i]
+		d, failed := normal(v)
+		switch {
+		case winner < 0 || d.kind > res.Decision.kind:
+			if d.kind == KindAbstain && winner < 0 {
+				break
+			}
+			winner = i
+			res.Decision, res.Plugin, res.Err = d, v.Plugin, failed
+		case d.kind == res.Decision.kind && d.kind != KindAbstain && differ(d, res.Decision):
+			res.Clashes = append(res.Clashes, Clash{Kind: d.kind, Winner: res.Plugin, Loser: v.Plugin})
+		}
+	}
+	switch {
+	case winner < 0:
+		res.Cause = ByDefault
+	case res.Err != nil:
+		res.Cause = GateFailed
+	default:
+		res.Cause = Decided
+	}
+	// Clashes below the winning kind decided nothing.
+	kept := res.Clashes[:0]
+	for _, c := range res.Clashes {
+		if c.Kind == res.Decision.kind {
+			kept = append(kept, c)
+		}
+	}
+	res.Clashes = kept
+	if res.Decision.kind != KindBlock {
+		res.edit(call, votes)
+	}
+	return res
+}
+
+func (res *Resolution) edit(call inference.ToolCall, votes []Vote) {
+	for i := range votes {
+		v := &votes[i]
+		if v.Err != nil || !v.Decision.edits || v.Decision.args == call.Args {
+			continue
+		}
+		if res.Edit == nil {
+			res.Edit = &EditOf{Plugin: v.Plugin, Args: v.Decision.args}
+		} else if v.Decision.args != res.Edit.Args {
+			res.Clashes = append(res.Clashes, Clash{Kind: v.Decision.kind, Edit: true, Winner: res.Edit.Plugin, Loser: v.Plugin})
+		}
+	}
+}
+
+// normal turns a fault into the decision it counts as.
+func normal(v *Vote) (Decision, error) {
+	err := v.Err
+	if err == nil && v.Decision.kind >= kinds {
+		err = ErrUnknownKind
+	}
+	if err == nil {
+		return v.Decision, nil
+	}
+	if v.FailOpen {
+		return Decision{}, nil
+	}
+	failed := &FailedError{Plugin: v.Plugin, Err: err}
+	return Block("the policy of " + v.Plugin + " could not be checked"), failed
+}
+
+// differ reports whether it is worth telling that one of two decisions of a kind won.
+func differ(a, b Decision) bool {
+	return a.kind >= KindSetResult || a.reason != b.reason || a.ticket != b.ticket || a.result != b.result || a.endRun != b.endRun
+}

@@ -1,0 +1,75 @@
+package gate
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/inference"
+)
+
+// TicketKind says what sort of answer a ticket wants.
+type TicketKind string
+
+// Kinds of tickets.
+const (
+	Confirm     TicketKind = "confirm"
+	Text        TicketKind = "text"
+	Choice      TicketKind = "choice"
+	MultiChoice TicketKind = "multi_choice"
+	Form        TicketKind = "form"
+	Secret      TicketKind = "secret"
+)
+
+// ResumeMode says what an approving answer does to the suspended call.
+type ResumeMode string
+
+// Resume modes; the zero mode replays.
+const (
+	Replay      ResumeMode = ""              // run the call
+	UseAsResult ResumeMode = "use_as_result" // the answer's value is the result, the tool does not run
+	PassToTool  ResumeMode = "pass_to_tool"  // run the call; the tool reads the answer from its context
+)
+
+// Ticket is a question about one tool call. A gate fills Kind, Message and what
+// it needs of the others; the engine sets ID, Call and Fingerprint. It is a
+// comparable value.
+type Ticket struct {
+	ID          string         `json:"id"`                   // unique in the thread, stable while the question stands
+	Call        string         `json:"call"`                 // id of the tool call
+	Plugin      string         `json:"plugin"`               // who asks
+	Kind        TicketKind     `json:"kind"`                 // Confirm when empty
+	Message     string         `json:"message"`              // for the person
+	Params      inference.JSON `json:"params,omitzero"`      // choices, fields, preview: for the one who shows the question
+	Schema      inference.JSON `json:"schema,omitzero"`      // JSON Schema of the answer's value
+	Mode        ResumeMode     `json:"mode,omitzero"`        // what an approving answer does
+	Default     Default        `json:"default,omitzero"`     // what counts when nobody can be asked
+	Fingerprint string         `json:"fingerprint,omitzero"` // of the exact call that is asked about
+}
+
+// Default is the answer to a ticket when no resolver is there to ask.
+type Default string
+
+// Defaults; the zero one waits.
+const (
+	NoDefault  Default = ""
+	DefaultYes Default = "approve"
+	DefaultNo  Default = "deny"
+)
+
+// Fingerprint identifies a call by its tool and exact arguments, ignoring only
+// insignificant white space and key order. An approval is bound to it: after an
+// edit the old approval does not count.
+func Fingerprint(call inference.ToolCall) string {
+	args := []byte(call.Args)
+	var v any
+	if json.Unmarshal(args, &v) == nil {
+		if canonical, err := json.Marshal(v); err == nil {
+			args = canonical
+		}
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%d:%s%s", len(call.Name), call.Name, args)
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}

@@ -1,0 +1,194 @@
+package phase
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// ActionSpec names a kind of action, the phase it runs in and the type of its
+// payload. It is a package-level value; New makes actions of the kind and Handle
+// binds the code that runs them.
+type ActionSpec[P any] struct{ def *actionDef }
+
+type actionDef struct {
+	name       string
+	at         Phase
+	replaySafe bool
+	aliases    bool // the payload holds references, so it travels as JSON
+}
+
+// NewAction declares a kind of action that runs in phase at. The name is unique
+// per engine. A payload type that holds references (maps, slices, pointers) is
+// frozen by encoding it as JSON in New, and each handler call gets its own copy.
+func NewAction[P any](name string, at Phase) ActionSpec[P] {
+	return ActionSpec[P]{&actionDef{name: name, at: at, aliases: state.CheckAlias[P]() != nil}}
+}
+
+// ReplaySafe returns the same kind with the promise that its handler, like a
+// hook, may run twice. The engine then runs a round's actions of this kind in
+// parallel under the hooks' conflict rule. Use the returned value everywhere.
+func (s ActionSpec[P]) ReplaySafe() ActionSpec[P] {
+	def := *s.def
+	def.replaySafe = true
+	return ActionSpec[P]{&def}
+}
+
+// Name returns the kind's name.
+func (s ActionSpec[P]) Name() string { return s.def.name }
+
+// Phase returns the phase that actions of this kind run in.
+func (s ActionSpec[P]) Phase() Phase { return s.def.at }
+
+// New makes an action. The payload is frozen: changing what args refers to later
+// changes nothing. A payload that cannot be frozen makes an action whose Err is
+// set, and scheduling it refuses the command.
+func (s ActionSpec[P]) New(args P) Action {
+	a := Action{def: s.def, name: s.def.name, at: s.def.at}
+	if !s.def.aliases {
+		a.value = args
+		return a
+	}
+	a.raw, a.err = inference.ToJSON(args)
+	if a.err != nil {
+		a.err = fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, a.err)
+	}
+	return a
+}
+
+// Handle binds fn to the kind. The handler runs on a fresh snapshot, may do I/O
+// unless the kind is ReplaySafe, and returns a command that is committed
+// together with the removal of the action.
+func (s ActionSpec[P]) Handle(fn func(ctx context.Context, pc *Context, args P) (Command, error)) ActionHandler {
+	return ActionHandler{def: s.def, run: func(ctx context.Context, pc *Context, a Action) (Command, error) {
+		if args, ok := a.value.(P); ok {
+			return fn(ctx, pc, args)
+		}
+		var args P
+		raw, err := a.JSON()
+		if err != nil {
+			return Command{}, err
+		}
+		if err := json.Unmarshal([]byte(raw), &args); err != nil {
+			return Command{}, fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, err)
+		}
+		return fn(ctx, pc, args)
+	}}
+}
+
+// Action is one piece of scheduled work. It is an immutable value, safe to keep
+// and to share. The zero Action is refused like an unknown one.
+type Action struct {
+	def   *actionDef
+	name  string
+	at    Phase
+	value any
+	raw   inference.JSON
+	err   error
+}
+
+// Name returns the action's kind.
+func (a Action) Name() string { return a.name }
+
+// Phase returns the phase that the action runs in.
+func (a Action) Phase() Phase { return a.at }
+
+// Err returns why the payload could not be frozen, or nil.
+func (a Action) Err() error { return a.err }
+
+// JSON returns the payload as JSON.
+func (a Action) JSON() (inference.JSON, error) {
+	if a.err != nil || a.raw != "" || a.def == nil {
+		return a.raw, a.err
+	}
+	raw, err := inference.ToJSON(a.value)
+	if err != nil {
+		return "", fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, err)
+	}
+	return raw, nil
+}
+
+type wireAction struct {
+	Name    string         `json:"name"`
+	Phase   Phase          `json:"phase"`
+	Payload inference.JSON `json:"payload"`
+}
+
+// MarshalJSON writes name, phase and payload.
+func (a Action) MarshalJSON() ([]byte, error) {
+	raw, err := a.JSON()
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(wireAction{a.name, a.at, raw})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. The payload stays JSON until the
+// handler runs, since only the handler knows its type.
+func (a *Action) UnmarshalJSON(data []byte) error {
+	var w wireAction
+	if err := json.Unmarshal(data, &w); err != nil {
+		return fmt.Errorf("%w: %w", ErrPayload, err)
+	}
+	*a = Action{name: w.Name, at: w.Phase, raw: w.Payload}
+	return nil
+}
+
+// ActionHandler is a handler bound to its kind, ready to be registered.
+type ActionHandler struct {
+	def     *actionDef
+	run     func(ctx context.Context, pc *Context, a Action) (Command, error)
+	timeout time.Duration
+}
+
+// Timeout returns the handler with a deadline for each call. Zero means none.
+// A call that misses it is dead-lettered; what it returns later is thrown away.
+func (h ActionHandler) Timeout(d time.Duration) ActionHandler {
+	h.timeout = d
+	return h
+}
+
+// Deadline returns the time that one call may take; zero means no limit.
+func (h ActionHandler) Deadline() time.Duration { return h.timeout }
+
+// Name returns the handled kind's name; "" for the zero handler.
+func (h ActionHandler) Name() string {
+	if h.def == nil {
+		return ""
+	}
+	return h.def.name
+}
+
+// Phase returns the phase that the handled kind runs in.
+func (h ActionHandler) Phase() Phase {
+	if h.def == nil {
+		return 0
+	}
+	return h.def.at
+}
+
+// ReplaySafe reports whether calls may run in parallel and be repeated.
+func (h ActionHandler) ReplaySafe() bool { return h.def != nil && h.def.replaySafe }
+
+// Accepts returns nil when a is of the handled kind. An action of the same name
+// made from another ActionSpec is refused: its payload has another type.
+func (h ActionHandler) Accepts(a Action) error {
+	switch {
+	case a.err != nil:
+		return a.err
+	case h.def == nil || a.name != h.def.name || a.at != h.def.at:
+		return fmt.Errorf("%w %q", ErrUnknownAction, a.name)
+	case a.def != nil && a.def != h.def:
+		return fmt.Errorf("%w %q: scheduled from another ActionSpec of the same name; share one package-level value", ErrUnknownAction, a.name)
+	}
+	return nil
+}
+
+// Handle runs the handler on a.
+func (h ActionHandler) Handle(ctx context.Context, pc *Context, a Action) (Command, error) {
+	return h.run(ctx, pc, a)
+}

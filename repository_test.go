@@ -1,0 +1,404 @@
+package fixpoint_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const module = "github.com/ddd26017/fixpoint"
+
+// corePackages are the packages that make up the engine itself.
+var corePackages = []string{"state", "inference", "effects", "phase", "gate", "engine"}
+
+// allowedImports says which packages of this module and which third-party
+// packages each part of the module may import outside its tests. The standard
+// library is always allowed. A part is a top-level directory, or one plugin or
+// store below plugins and store; a part may always import itself.
+var allowedImports = map[string][]string{
+	"":           nil,
+	"state":      {"github.com/tidwall/btree"},
+	"inference":  nil,
+	"effects":    {"state"},
+	"phase":      {"state", "effects", "inference"},
+	"gate":       {"state", "inference", "phase"},
+	"engine":     {"state", "inference", "effects", "phase", "gate", "golang.org/x/sync/errgroup"},
+	"enginetest": corePackages,
+	"plugins/*":  corePackages,
+	"store/*":    corePackages,
+	"bench":      corePackages,
+	"examples/*": append(slices.Clone(corePackages), "enginetest", "plugins/*", "store/*"),
+}
+
+// allowedInTests are the third-party packages that tests of the core module
+// may import besides those of the code they test.
+var allowedInTests = []string{"github.com/stretchr/testify/require"}
+
+// TestImportGraph holds the module to the import graph of the design: no
+// package imports upward, and third-party code enters at two places only.
+func TestImportGraph(t *testing.T) {
+	for _, pkg := range listPackages(t) {
+		part := partOf(pkg.ImportPath)
+		allowed, known := allowedImports[part.rule]
+		if !known {
+			t.Errorf("%s: %q is no part of the design; it has no import rule", pkg.ImportPath, part.dir)
+			continue
+		}
+		for _, imported := range pkg.allImports(t) {
+			switch target, inside := strings.CutPrefix(imported, module); {
+			case inside && (target == "" || target[0] == '/'):
+				to := partOf(imported)
+				if to != part && !slices.Contains(allowed, to.rule) {
+					t.Errorf("%s imports %s; allowed: itself, %q", pkg.ImportPath, imported, allowed)
+				}
+			case isThirdParty(imported) && !slices.Contains(allowed, imported):
+				t.Errorf("%s imports %s; allowed: %q", pkg.ImportPath, imported, allowed)
+			}
+		}
+		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
+			if isThirdParty(imported) && !isOurs(imported) &&
+				!slices.Contains(allowed, imported) && !slices.Contains(allowedInTests, imported) {
+				t.Errorf("tests of %s import %s; allowed: %q", pkg.ImportPath, imported, allowedInTests)
+			}
+		}
+	}
+}
+
+// TestDirectRequirements keeps the dependency list of the core at three.
+func TestDirectRequirements(t *testing.T) {
+	var mod struct {
+		Module  struct{ Path string }
+		Require []struct {
+			Path     string
+			Indirect bool
+		}
+		Replace []struct{ Old struct{ Path string } }
+	}
+	require.NoError(t, json.Unmarshal(goCommand(t, "mod", "edit", "-json"), &mod))
+	require.Equal(t, module, mod.Module.Path)
+
+	var direct []string
+	for _, r := range mod.Require {
+		if !r.Indirect {
+			direct = append(direct, r.Path)
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"github.com/tidwall/btree",
+		"golang.org/x/sync",
+		"github.com/stretchr/testify",
+	}, direct, "direct requirements of go.mod")
+	require.Empty(t, mod.Replace, "a replace in the core's go.mod is ignored for those who import it")
+}
+
+// TestTestifyStaysInTests makes sure that a program that imports any package
+// of the core does not link the test library or what it brings along.
+func TestTestifyStaysInTests(t *testing.T) {
+	deps := strings.Fields(string(goCommand(t, "list", "-deps", "./...")))
+	for _, name := range corePackages {
+		require.Contains(t, deps, module+"/"+name, "go list -deps must see the core")
+	}
+	for _, dep := range deps {
+		for _, part := range []string{"testify", "go-spew", "go-difflib", "yaml"} {
+			require.NotContains(t, dep, part, "non-test code links a package that only tests may use")
+		}
+	}
+}
+
+// TestCoreSize keeps the engine small enough to be read.
+func TestCoreSize(t *testing.T) {
+	const limit = 10_000
+	total := 0
+	for _, file := range goFiles(t) {
+		top, _, _ := strings.Cut(file.path, "/")
+		if !file.isTest() && slices.Contains(corePackages, top) {
+			total += file.lines
+		}
+	}
+	require.Positive(t, total)
+	require.Less(t, total, limit, "lines of %q without tests", corePackages)
+	t.Logf("%d of %d lines", total, limit)
+}
+
+// longFile matches the lines of docs/decisions.md that allow a file to be long
+// and say why.
+var longFile = regexp.MustCompile("(?m)^[ \t]*- `([^`]+\\.go)`: (.+)$")
+
+// TestFileSizes holds every file to one concept: at most 400 lines, unless
+// docs/decisions.md lists the file with a reason, and never a collection of
+// leftovers.
+func TestFileSizes(t *testing.T) {
+	const limit = 400
+	decisions, err := os.ReadFile("docs/decisions.md")
+	require.NoError(t, err)
+	listed := map[string]bool{}
+	for _, match := range longFile.FindAllStringSubmatch(string(decisions), -1) {
+		listed[match[1]] = true
+	}
+	leftovers := []string{"util", "utils", "common", "type", "types", "helper", "helpers", "misc"}
+
+	for _, file := range goFiles(t) {
+		if file.isTest() {
+			continue
+		}
+		long := file.lines > limit
+		if long && !listed[file.path] {
+			t.Errorf("%s has %d lines, more than %d, and docs/decisions.md gives no reason", file.path, file.lines, limit)
+		}
+		if long {
+			delete(listed, file.path)
+		}
+		names := []string{
+			path.Base(path.Dir(file.path)),
+			file.ast.Name.Name,
+			strings.TrimSuffix(path.Base(file.path), ".go"),
+		}
+		for _, name := range names {
+			if slices.Contains(leftovers, name) {
+				t.Errorf("%s: %q does not say what is inside; name it after its concept", file.path, name)
+			}
+		}
+	}
+	for name := range listed {
+		t.Errorf("docs/decisions.md lists %s, which is not longer than %d lines (any more)", name, limit)
+	}
+}
+
+// TestTopLevel keeps the first look at the repository as the design has it.
+func TestTopLevel(t *testing.T) {
+	allowed := []string{
+		"engine", "phase", "state", "effects", "gate", "inference",
+		"bench", "enginetest", "plugins", "store", "cmd", "contrib", "examples", "docs",
+	}
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	for _, entry := range entries {
+		if entry.IsDir() && !strings.HasPrefix(entry.Name(), ".") {
+			require.Contains(t, allowed, entry.Name(), "a new top-level folder needs a place in the design")
+		}
+	}
+}
+
+// provedCapabilities are the capabilities that must be shown by a test, which
+// says so in its doc comment with a line such as "Capability A4."
+var provedCapabilities = map[string]string{
+	"A1":  "structural parts always work, behavioural parts only while their plugin is active",
+	"A2":  "the filter of active hooks; an empty one lets all through",
+	"A3":  "hooks of a phase run in parallel on one snapshot and commit once",
+	"A4":  "on Exclusive overlap a greedy batch commits, the deferred are retried one by one",
+	"A5":  "gather, then rounds; 16 pass, a 17th is a typed error",
+	"A6":  "action handlers run on fresh snapshots and may schedule more",
+	"A7":  "transforms change this call's request, in registration order",
+	"A8":  "effects after commit; their failures never roll back",
+	"A9":  "inference overrides merge per field",
+	"A10": "gate decisions, strictest wins",
+	"A11": "typed tool policies in the same resolution",
+	"A12": "duplicate registrations fail when registered",
+	"A13": "nine phases, life cycles, termination reasons, stop conditions",
+	"A15": "scopes, merge strategies, revisions, export and import",
+	"A16": "agent specs as data, sections checked before any hook runs",
+	"A17": "built-in actions: override, context, tool lists",
+	"A19": "a permission check and its pause are settled in one phase",
+	"G4":  "one bad hook does not take the chain down",
+	"G9":  "concurrent runs on one engine never see each other",
+	"H1":  "before and after run, model and tool; after fires on failures too",
+	"H2":  "an observer can change nothing",
+	"H3":  "a hook can edit this call's request and never the history",
+	"H4":  "no plugins at all: the run works the same",
+	"M1":  "a tool call vetoed with a reason; an error in the guard blocks",
+	"M2":  "arguments rewritten and re-checked, results rewritten field by field",
+	"M3":  "the message list of one call rewritten, history untouched",
+	"M4":  "errors of ordinary handlers are reported and the run goes on",
+	"B1":  "conflicts per table entry",
+	"B2":  "explain who wrote a key, where, and what lost",
+	"B8":  "deterministic event sequences",
+	"B9":  "declared reads exclude write skew",
+	"B10": "a static report of which hooks can conflict",
+}
+
+var (
+	capabilityMention = regexp.MustCompile(`Capabilit(?:y|ies):?\s+([A-Z]\d+(?:(?:,\s*and\s+|,\s*|\s+and\s+|\s+)[A-Z]\d+\b)*)`)
+	capabilityID      = regexp.MustCompile(`[A-Z]\d+`)
+)
+
+// TestCapabilitiesHaveTests asks for at least one test, fuzz target or example
+// that claims each of the capabilities above, so that searching for an id
+// finds its proof.
+func TestCapabilitiesHaveTests(t *testing.T) {
+	claimed := map[string]bool{}
+	for _, file := range goFiles(t) {
+		if !file.isTest() {
+			continue
+		}
+		for _, decl := range file.ast.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if !ok || fn.Recv != nil || fn.Doc == nil || !isTestName(fn.Name.Name) {
+				continue
+			}
+			for _, mention := range capabilityMention.FindAllStringSubmatch(fn.Doc.Text(), -1) {
+				for _, id := range capabilityID.FindAllString(mention[1], -1) {
+					claimed[id] = true
+				}
+			}
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(provedCapabilities)) {
+		if !claimed[id] {
+			t.Errorf("no test has a comment %q: %s", "Capability "+id+".", provedCapabilities[id])
+		}
+	}
+}
+
+func isTestName(name string) bool {
+	return slices.ContainsFunc([]string{"Test", "Fuzz", "Example"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
+}
+
+// listedPackage is what go list says of one package.
+type listedPackage struct {
+	Dir            string
+	ImportPath     string
+	Imports        []string
+	TestImports    []string
+	XTestImports   []string
+	IgnoredGoFiles []string
+}
+
+// allImports adds to the imports on this platform those of files for others.
+func (p listedPackage) allImports(t *testing.T) []string {
+	all := slices.Clone(p.Imports)
+	for _, name := range p.IgnoredGoFiles {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), filepath.Join(p.Dir, name), nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		for _, spec := range file.Imports {
+			imported, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			all = append(all, imported)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+func listPackages(t *testing.T) []listedPackage {
+	t.Helper()
+	var all []listedPackage
+	decoder := json.NewDecoder(bytes.NewReader(goCommand(t, "list", "-json", "./...")))
+	for {
+		var p listedPackage
+		err := decoder.Decode(&p)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		require.NoError(t, err)
+		all = append(all, p)
+	}
+	for _, name := range corePackages {
+		require.True(t, slices.ContainsFunc(all, func(p listedPackage) bool {
+			return p.ImportPath == module+"/"+name
+		}), "go list ./... must see package %s", name)
+	}
+	return all
+}
+
+// part is a unit of the import graph: its directory and the rule it is under.
+type part struct{ dir, rule string }
+
+func partOf(importPath string) part {
+	elements := strings.Split(strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/"), "/")
+	top := elements[0]
+	if _, grouped := allowedImports[top+"/*"]; grouped && len(elements) > 1 {
+		return part{dir: top + "/" + elements[1], rule: top + "/*"}
+	}
+	return part{dir: top, rule: top}
+}
+
+// isThirdParty tells imports of modules, this one included, from the standard
+// library, whose first path element never has a dot.
+func isThirdParty(importPath string) bool {
+	first, _, _ := strings.Cut(importPath, "/")
+	return strings.Contains(first, ".")
+}
+
+func isOurs(importPath string) bool {
+	return importPath == module || strings.HasPrefix(importPath, module+"/")
+}
+
+func goCommand(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	require.NoError(t, err, "go %s: %s", strings.Join(args, " "), &stderr)
+	return out
+}
+
+// sourceFile is a Go file of the repository, nested modules included.
+type sourceFile struct {
+	path  string // relative to the repository, with slashes
+	lines int
+	ast   *ast.File
+}
+
+func (f sourceFile) isTest() bool { return strings.HasSuffix(f.path, "_test.go") }
+
+// goFiles reads every Go file of the repository except those that the go
+// command ignores too.
+func goFiles(t *testing.T) []sourceFile {
+	t.Helper()
+	var files []sourceFile
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := entry.Name()
+		if entry.IsDir() {
+			if name != "." && (base == "testdata" || base[0] == '.' || base[0] == '_') {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(base, ".go") || base[0] == '.' || base[0] == '_' {
+			return nil
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		tree, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		files = append(files, sourceFile{
+			path:  filepath.ToSlash(name),
+			lines: bytes.Count(text, []byte("\n")),
+			ast:   tree,
+		})
+		return nil
+	})
+	require.NoError(t, err)
+	return files
+}

@@ -1,0 +1,158 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"iter"
+	"sync/atomic"
+
+	"github.com/tidwall/btree"
+)
+
+// List is a persistent sequence: an immutable value, from which appending
+// makes a longer one that shares its memory. The zero List is empty and ready.
+// Lists are safe for concurrent use, including several goroutines appending to
+// one list. Elements must not be changed in place.
+type List[T any] struct {
+	full  *btree.Map[int, *block[T]] // complete blocks by number
+	tail  *block[T]                  // the last block, with 1 to blockSize elements
+	n     int
+	clone func(T) T
+}
+
+const blockSize = 32
+
+// block is an array that lists of one origin share. A slot belongs to the
+// first list that claims it, so that appending to the newest list copies
+// nothing; a list that lost the claim copies the block.
+type block[T any] struct {
+	claimed atomic.Int32
+	items   []T // never resized
+}
+
+func (b *block[T]) claim(at int) bool {
+	return at < len(b.items) && b.claimed.CompareAndSwap(int32(at), int32(at)+1)
+}
+
+// ListOf returns a list of the given elements.
+func ListOf[T any](items ...T) List[T] { return List[T]{}.Append(items...) }
+
+// Len returns the number of elements.
+func (l List[T]) Len() int { return l.n }
+
+// At returns element i. It panics when i is out of range, as a slice does.
+func (l List[T]) At(i int) T {
+	if i < 0 || i >= l.n {
+		panic(fmt.Sprintf("state: list index %d out of range with length %d", i, l.n))
+	}
+	b := l.tail
+	if first := l.tailStart(); i < first {
+		b, _ = l.full.Get(i / blockSize)
+	}
+	return l.out(b.items[i%blockSize])
+}
+
+// All yields every index and element in order.
+func (l List[T]) All() iter.Seq2[int, T] { return l.Tail(l.n) }
+
+// Tail yields the last n elements with their indexes, or all if there are
+// fewer.
+func (l List[T]) Tail(n int) iter.Seq2[int, T] {
+	return func(yield func(int, T) bool) {
+		l.blocks(max(l.n-max(n, 0), 0), func(i int, items []T) bool {
+			for j, item := range items {
+				if !yield(i+j, l.out(item)) {
+					return false
+				}
+			}
+			return true
+		})
+	}
+}
+
+// Slice returns the elements in a slice that is the caller's own.
+func (l List[T]) Slice() []T {
+	items := make([]T, 0, l.n)
+	for _, item := range l.All() {
+		items = append(items, item)
+	}
+	return items
+}
+
+// Append returns the list with the items behind its own elements.
+func (l List[T]) Append(items ...T) List[T] {
+	owned := false
+	for i, item := range items {
+		at := l.n % blockSize
+		if at == 0 && l.n > 0 {
+			if !owned {
+				l.full, owned = derive(l.full), true
+			}
+			l.full.Set(l.n/blockSize-1, l.tail)
+			l.tail = nil
+		}
+		if l.tail == nil || !l.tail.claim(at) {
+			l.tail = l.tail.grown(at, at+len(items)-i)
+		}
+		if l.clone != nil {
+			item = l.clone(item)
+		}
+		l.tail.items[at] = item
+		l.n++
+	}
+	return l
+}
+
+// grown returns a new block with the first n items of b and slot n claimed,
+// large enough for want items if a block can be.
+func (b *block[T]) grown(n, want int) *block[T] {
+	size := min(max(want, 2*n, 4), blockSize)
+	next := &block[T]{items: make([]T, size)}
+	if b != nil {
+		copy(next.items, b.items[:n])
+	}
+	next.claimed.Store(int32(n) + 1)
+	return next
+}
+
+func (l List[T]) tailStart() int { return (l.n - 1) / blockSize * blockSize }
+
+// blocks visits the stored elements from index start on, block by block.
+func (l List[T]) blocks(start int, visit func(first int, items []T) bool) {
+	if start >= l.n {
+		return
+	}
+	tail, stopped := l.tailStart(), false
+	if start < tail {
+		l.full.Ascend(start/blockSize, func(number int, b *block[T]) bool {
+			first := number * blockSize
+			skip := max(start-first, 0)
+			stopped = !visit(first+skip, b.items[skip:])
+			return !stopped
+		})
+	}
+	if !stopped {
+		skip := max(start-tail, 0)
+		visit(tail+skip, l.tail.items[skip:l.n-tail])
+	}
+}
+
+func (l List[T]) out(item T) T {
+	if l.clone != nil {
+		return l.clone(item)
+	}
+	return item
+}
+
+// MarshalJSON writes an array.
+func (l List[T]) MarshalJSON() ([]byte, error) { return json.Marshal(l.Slice()) }
+
+// UnmarshalJSON replaces the list by the elements of an array.
+func (l *List[T]) UnmarshalJSON(data []byte) error {
+	var items []T
+	if err := json.Unmarshal(data, &items); err != nil {
+		return err
+	}
+	*l = List[T]{clone: l.clone}.Append(items...)
+	return nil
+}

@@ -1,0 +1,162 @@
+package state
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Schema is a checked set of keys, from which any number of stores can be
+// made cheaply. It is immutable and safe for concurrent use.
+type Schema struct {
+	defs   []*def // by slot
+	slots  map[*def]int
+	byName []*def
+	empty  chunk
+	pool   sync.Pool // of *draft
+}
+
+const maxNameLen = 255
+
+// NewSchema checks the keys and makes a schema of them. The error joins every
+// fault found: [ErrInvalidKey] for bad names and configurations,
+// [ErrDuplicateKey] for a name or a key given twice, and [ErrAliasable] for
+// value or update types that share memory without Clone or Shared.
+func NewSchema(keys ...AnyKey) (*Schema, error) {
+	s := &Schema{slots: make(map[*def]int, len(keys))}
+	named := make(map[string]*def, len(keys))
+	var faults []error
+	for i, k := range keys {
+		var d *def
+		if k != nil {
+			d = k.key()
+		}
+		if d == nil {
+			faults = append(faults, fmt.Errorf("%w: key %d is a zero handle, make it with one of the New functions", ErrInvalidKey, i))
+			continue
+		}
+		if other := named[d.name]; other == d {
+			faults = append(faults, fmt.Errorf("%w: %q is given twice", ErrDuplicateKey, d.name))
+			continue
+		} else if other != nil {
+			faults = append(faults, fmt.Errorf("%w: two different keys are named %q", ErrDuplicateKey, d.name))
+			continue
+		}
+		named[d.name] = d
+		if err := d.check(); err != nil {
+			faults = append(faults, err)
+		}
+		s.slots[d] = len(s.defs)
+		s.defs = append(s.defs, d)
+	}
+	if len(faults) > 0 {
+		return nil, errors.Join(faults...)
+	}
+	for slot, d := range s.defs {
+		// The first schema decides; others find the slot by map.
+		d.hint.CompareAndSwap(0, int32(slot)+1)
+	}
+	s.byName = slices.SortedFunc(slices.Values(s.defs), func(a, b *def) int { return cmp.Compare(a.name, b.name) })
+	return s, nil
+}
+
+// Keys yields the keys by name.
+func (s *Schema) Keys() iter.Seq[AnyKey] {
+	return func(yield func(AnyKey) bool) {
+		for _, d := range s.byName {
+			if !yield(d.handle) {
+				return
+			}
+		}
+	}
+}
+
+// slot finds a key without a map in the usual case.
+func (s *Schema) slot(d *def) (int, bool) {
+	if i := int(d.hint.Load()) - 1; uint(i) < uint(len(s.defs)) && s.defs[i] == d {
+		return i, true
+	}
+	i, ok := s.slots[d]
+	return i, ok
+}
+
+// named finds a key by name.
+func (s *Schema) named(name string) (*def, bool) {
+	i, ok := slices.BinarySearchFunc(s.byName, name, func(d *def, name string) int { return cmp.Compare(d.name, name) })
+	if !ok {
+		return nil, false
+	}
+	return s.byName[i], true
+}
+
+func invalidName(name string) error {
+	switch {
+	case name == "":
+		return fmt.Errorf("%w: the name is empty", ErrInvalidKey)
+	case len(name) > maxNameLen:
+		return fmt.Errorf("%w: the name %q... has %d bytes, at most %d are allowed", ErrInvalidKey, name[:32], len(name), maxNameLen)
+	case !utf8.ValidString(name):
+		return fmt.Errorf("%w: the name %q is not valid UTF-8", ErrInvalidKey, name)
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) || r == ' ' {
+			return fmt.Errorf("%w: the name %q has the character %q, use printable characters without spaces", ErrInvalidKey, name, r)
+		}
+	}
+	return nil
+}
+
+func (d *def) invalid() error {
+	if err := invalidName(d.name); err != nil {
+		return err
+	}
+	switch {
+	case d.scope > ScopeThread:
+		return fmt.Errorf("%w: %q has %v", ErrInvalidKey, d.name, d.scope)
+	case d.merge > Commutative:
+		return fmt.Errorf("%w: %q has %v", ErrInvalidKey, d.name, d.merge)
+	case d.version < 0:
+		return fmt.Errorf("%w: %q has version %d, want 0 or more", ErrInvalidKey, d.name, d.version)
+	}
+	return nil
+}
+
+func (d *keyDef[V, U]) faulty() error {
+	faults := []error{d.invalid()}
+	if d.apply == nil {
+		faults = append(faults, fmt.Errorf("%w: %q needs Apply, since its values and updates differ in type", ErrInvalidKey, d.name))
+	}
+	if !d.shared && d.cfg.Clone == nil {
+		faults = append(faults, aliasFault[V](d.name, "value"))
+	}
+	if !d.shared && d.cloneUp == nil && !d.last {
+		faults = append(faults, aliasFault[U](d.name, "update"))
+	}
+	return errors.Join(faults...)
+}
+
+func (d *logDef[T]) faulty() error {
+	if d.shared || d.o.Clone != nil {
+		return d.invalid()
+	}
+	return errors.Join(d.invalid(), aliasFault[T](d.name, "element"))
+}
+
+func (d *tableDef[K, V]) faulty() error {
+	if d.shared || d.o.Clone != nil {
+		return d.invalid()
+	}
+	return errors.Join(d.invalid(), aliasFault[V](d.name, "value"))
+}
+
+func aliasFault[T any](name, what string) error {
+	if err := CheckAlias[T](); err != nil {
+		return fmt.Errorf("state: %s of key %q: %w; give the key a way to clone it, or Shared if it is never changed in place", what, name, err)
+	}
+	return nil
+}
