@@ -28,7 +28,7 @@ type Engine struct {
 	owners   map[string]string // tool name to plugin
 	hooks    []*hookEntry
 	catalog  *catalog
-	agents   map[string]AgentSpec
+	agents   map[string]*agent // Config.Agents, made ready
 	manifest Manifest
 	closed   atomic.Bool
 }
@@ -47,7 +47,7 @@ func New(c Config) (*Engine, error) {
 		actions: map[string]actionEntry{},
 		tools:   map[string]Tool{},
 		owners:  map[string]string{},
-		agents:  map[string]AgentSpec{},
+		agents:  map[string]*agent{},
 	}
 	e.config.Plugins = slices.Clone(c.Plugins)
 	e.config.Models = maps.Clone(c.Models)
@@ -151,18 +151,23 @@ func (e *Engine) registerPlugins() (errs []error) {
 
 func (e *Engine) addAgents(specs []AgentSpec) error {
 	var errs []error
+	byID := map[string]AgentSpec{}
 	for _, s := range specs {
-		if _, taken := e.agents[s.ID]; taken {
+		if _, taken := byID[s.ID]; taken {
 			errs = append(errs, fmt.Errorf("%w: agent id %q is given twice; ids are unique per engine", ErrConfig, s.ID))
 			continue
 		}
-		e.agents[s.ID] = s.Clone()
+		byID[s.ID] = s
 	}
-	e.catalog.agents = slices.Sorted(maps.Keys(e.agents))
+	// All ids first: agents may delegate to each other.
+	e.catalog.agents = slices.Sorted(maps.Keys(byID))
 	for _, id := range e.catalog.agents {
-		if _, err := e.resolve(e.agents[id]); err != nil {
+		a, err := e.resolve(byID[id])
+		if err != nil {
 			errs = append(errs, err)
+			continue
 		}
+		e.agents[id] = a
 	}
 	return errors.Join(errs...)
 }
@@ -171,8 +176,17 @@ func (e *Engine) addAgents(specs []AgentSpec) error {
 // tools, sections, agents and models, and section contents. Nil means that Run
 // would accept it.
 func (e *Engine) Check(spec AgentSpec) error {
-	_, err := e.resolve(spec)
+	_, err := e.prepare(spec)
 	return err
+}
+
+// prepare returns the spec made ready to run, which for one of Config.Agents it is
+// already.
+func (e *Engine) prepare(spec AgentSpec) (*agent, error) {
+	if a, ok := e.agents[spec.ID]; ok && a.spec.Equal(spec) {
+		return a, nil
+	}
+	return e.resolve(spec)
 }
 
 // Describe returns the manifest: what each plugin registered and which hooks
@@ -274,7 +288,7 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 		}
 	}
 	for _, id := range spec.Delegates {
-		a.addTool(newDelegate(e.agents[id]))
+		a.addTool(newDelegate(id))
 	}
 	return a, nil
 }
