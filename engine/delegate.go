@@ -24,10 +24,10 @@ type delegateArgs struct {
 	Input string `json:"input"`
 }
 
-func newDelegate(spec AgentSpec) *delegate {
-	return &delegate{agent: spec.ID, spec: inference.ToolSpec{
-		Name:        DelegatePrefix + spec.ID,
-		Description: "Hand a task to another agent and get its answer. " + spec.Description,
+func newDelegate(agent string) *delegate {
+	return &delegate{agent: agent, spec: inference.ToolSpec{
+		Name:        DelegatePrefix + agent,
+		Description: "Hand a task to agent " + agent + " and get its answer.",
 		Schema:      `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`,
 		Kind:        "delegate",
 	}}
@@ -48,7 +48,7 @@ func (d *delegate) Call(context.Context, *phase.Context) (Output, error) {
 
 // delegated runs the agent of d. Its events come between the parent's, or go to
 // held when delegates run in parallel.
-func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCall, held *[]heldEvent) (Output, inference.Outcome) {
+func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCall, held *heldEvents) (Output, inference.Outcome) {
 	failed := func(err error) (Output, inference.Outcome) {
 		return Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
@@ -59,10 +59,7 @@ func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCal
 	if err := call.Args.Decode(&in); err != nil {
 		return failed(err)
 	}
-	a, err := r.eng.resolve(r.eng.agents[d.agent])
-	if err != nil {
-		return failed(err)
-	}
+	a := r.eng.agents[d.agent]
 	th, err := r.eng.NewThread("")
 	if err != nil {
 		return failed(err)

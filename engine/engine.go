@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -29,7 +30,6 @@ type Engine struct {
 	hooks    []*hookEntry
 	catalog  *catalog
 	agents   map[string]*agent // Config.Agents, made ready
-	manifest Manifest
 	closed   atomic.Bool
 }
 
@@ -145,7 +145,6 @@ func (e *Engine) registerPlugins() (errs []error) {
 	}
 	e.parts = all[1:]
 	e.catalog = cat
-	e.manifest = buildManifest(e.parts)
 	return errs
 }
 
@@ -183,7 +182,7 @@ func (e *Engine) Check(spec AgentSpec) error {
 // prepare returns the spec made ready to run, which for one of Config.Agents it is
 // already.
 func (e *Engine) prepare(spec AgentSpec) (*agent, error) {
-	if a, ok := e.agents[spec.ID]; ok && a.spec.Equal(spec) {
+	if a, ok := e.agents[spec.ID]; ok && reflect.DeepEqual(a.spec, spec) {
 		return a, nil
 	}
 	return e.resolve(spec)
@@ -191,7 +190,7 @@ func (e *Engine) prepare(spec AgentSpec) (*agent, error) {
 
 // Describe returns the manifest: what each plugin registered and which hooks
 // could conflict.
-func (e *Engine) Describe() Manifest { return e.manifest }
+func (e *Engine) Describe() Manifest { return buildManifest(e.parts) }
 
 // Run runs the agent on a new thread with a single input and returns when the run
 // ended. The error is non-nil only when nothing ran: a bad spec or input, a closed

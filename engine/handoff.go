@@ -16,13 +16,9 @@ func (r *run) handOff(ctx context.Context) (done bool, err error) {
 	if to == "" {
 		return false, nil
 	}
-	spec, ok := r.eng.agents[to]
+	next, ok := r.eng.agents[to]
 	if !ok {
 		return false, fmt.Errorf("%w %q in a handoff; put it into Config.Agents", ErrUnknownAgent, to)
-	}
-	next, err := r.eng.resolve(spec)
-	if err != nil {
-		return false, err
 	}
 	old := r.agent.Load()
 	lows := []lowered{{batch: state.Batch{Owner: engineName, Updates: []state.Update{

@@ -15,18 +15,18 @@ import (
 // non-nil only when nothing ran: a bad spec or input, a run under way, a closed
 // engine. How the run itself went is in the Result, whatever happened.
 func (t *Thread) Run(ctx context.Context, spec AgentSpec, in Input) (*Result, error) {
-	a, err := t.eng.resolve(spec)
+	a, err := t.eng.prepare(spec)
 	if err != nil {
 		return nil, err
 	}
 	return t.run(ctx, a, in, nil, nil)
 }
 
-func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held *[]heldEvent) (*Result, error) {
+func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held *heldEvents) (*Result, error) {
 	if t.eng.closed.Load() {
 		return nil, ErrClosed
 	}
-	if err := checkInput(in); err != nil {
+	if err := checkInput(in, a); err != nil {
 		return nil, err
 	}
 	in.Messages = inference.CloneMessages(in.Messages)
@@ -44,15 +44,16 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 		r.release()
 		return nil, ErrBusy
 	}
-	defer t.active.Store(nil)
+	// The thread is free before the observers have caught up: one of them may use it.
 	defer r.release()
+	defer t.active.Store(nil)
 	return r.whole(ctx), nil
 }
 
 // lifecycle returns where the thread's last run stands.
 func lifecycle(snap *state.Snapshot) phase.Lifecycle { return phase.RunLifecycle.Get(snap) }
 
-func checkInput(in Input) error {
+func checkInput(in Input, a *agent) error {
 	for i, m := range in.Messages {
 		if m.Role != inference.RoleUser && m.Role != inference.RoleSystem && m.Role != inference.RoleAssistant {
 			return fmt.Errorf("%w: message %d has role %q; use user, system or assistant", ErrInput, i, m.Role)
@@ -69,11 +70,11 @@ func checkInput(in Input) error {
 		if err := validTool(t); err != nil {
 			return fmt.Errorf("%w: tool %d: %w", ErrInput, i, err)
 		}
-		if name := t.Spec().Name; seen[name] {
-			return fmt.Errorf("%w: tool %q is given twice", ErrInput, name)
-		} else {
-			seen[name] = true
+		name := t.Spec().Name
+		if seen[name] || a.toolByName[name] != nil {
+			return fmt.Errorf("%w: tool %q is there already; names are unique in a run", ErrInput, name)
 		}
+		seen[name] = true
 	}
 	return nil
 }
@@ -343,8 +344,7 @@ func (r *run) finish(ctx context.Context, end ending) *Result {
 	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{End: end.reason, Detail: end.detail})))
 	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
 	errs = append(errs, err, r.undelivered(ctx))
-	// Failures are in the report of each effect; the drain's own error repeats them.
-	_ = r.dispatch.Close(ctx)
+	r.drain(ctx)
 	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
 	end.err = errors.Join(errs...)
 	res := r.result(end)

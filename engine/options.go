@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ddd26017/fixpoint/state"
@@ -28,6 +29,19 @@ func (r ErrorRule) String() string {
 
 // MarshalText writes the rule's name.
 func (r ErrorRule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote.
+func (r *ErrorRule) UnmarshalText(text []byte) error {
+	switch string(text) {
+	case "fail":
+		*r = Fail
+	case "skip":
+		*r = Skip
+	default:
+		return fmt.Errorf("engine: unknown error rule %q; use fail or skip", text)
+	}
+	return nil
+}
 
 // HookOption adjusts a hook at registration.
 type HookOption interface{ hook(*hookOptions) }

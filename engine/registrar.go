@@ -104,8 +104,8 @@ func (r *Registrar) ProfileKey(keys ...state.AnyProfileKey) {
 // Section registers a section of the agent spec that the plugin reads.
 func (r *Registrar) Section(keys ...AnyConfigKey) {
 	for _, k := range keys {
-		if k == nil {
-			r.live("nil section key")
+		if k == nil || k.Name() == "" {
+			r.live("section key without a name; make it with NewConfigKey")
 		} else if r.live("") {
 			r.parts.sections = append(r.parts.sections, k)
 		}

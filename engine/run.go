@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -19,16 +20,17 @@ const engineName = "engine"
 // run is a run in progress, or the stand-in for one while a phase or a command is
 // run by itself. Its position is in state; what it holds besides are its parts.
 type run struct {
-	eng      *Engine
-	th       *Thread
-	parent   *run
-	depth    int
-	input    Input
-	info     phase.RunInfo // Step is left 0: the step is below
-	out      *emitter
-	held     *[]heldEvent // set while a delegate's events wait for their turn
-	dispatch *effects.Dispatcher
-	stats    stats
+	eng        *Engine
+	th         *Thread
+	parent     *run
+	depth      int
+	input      Input
+	info       phase.RunInfo // Step is left 0: the step is below
+	out        *emitter
+	held       *heldEvents // set while a delegate's events wait for their turn
+	dispatch   *effects.Dispatcher
+	background heldEvents // outcomes of background effects, until the drain
+	stats      stats
 
 	agent   atomic.Pointer[agent] // changes at a handoff
 	step    atomic.Int64
@@ -42,12 +44,33 @@ type exchange struct {
 	err      error
 }
 
+// heldEvents keeps the events of a delegate that runs beside others until its call
+// has its turn, so that the order of events does not depend on timing.
+type heldEvents struct {
+	mu   sync.Mutex
+	list []heldEvent
+}
+
 type heldEvent struct {
 	header Header
 	build  func(Header) Event
 }
 
-func (t *Thread) newRun(a *agent, in Input, parent *run, held *[]heldEvent) (*run, error) {
+func (h *heldEvents) add(e heldEvent) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.list = append(h.list, e)
+}
+
+func (h *heldEvents) take() []heldEvent {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := h.list
+	h.list = nil
+	return list
+}
+
+func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run, error) {
 	c := &t.eng.config
 	r := &run{eng: t.eng, th: t, parent: parent, input: in}
 	r.agent.Store(a)
@@ -79,8 +102,7 @@ func (t *Thread) newRun(a *agent, in Input, parent *run, held *[]heldEvent) (*ru
 func (r *run) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.eng.config.Limits.Grace)
 	defer cancel()
-	// What cannot be delivered was reported, effect by effect.
-	_ = r.dispatch.Close(ctx)
+	r.drain(ctx)
 	if r.parent == nil {
 		r.out.close()
 	}
@@ -128,10 +150,13 @@ func (r *run) context(sc scene, snap *state.Snapshot) *phase.Context {
 func (r *run) watched() bool { return r.out != nil }
 
 func (r *run) emit(sc scene, build func(Header) Event) {
-	if r.out == nil {
-		return
+	if r.out != nil {
+		r.send(heldEvent{r.header(sc), build})
 	}
-	h := Header{
+}
+
+func (r *run) header(sc scene) Header {
+	return Header{
 		Time:     r.now(),
 		Run:      r.info.ID,
 		Parent:   r.info.Parent,
@@ -141,21 +166,20 @@ func (r *run) emit(sc scene, build func(Header) Event) {
 		Phase:    sc.phase,
 		Revision: r.th.store.Snapshot().Revision(),
 	}
+}
+
+func (r *run) send(e heldEvent) {
 	if r.held != nil {
-		*r.held = append(*r.held, heldEvent{h, build})
+		r.held.add(e)
 		return
 	}
-	r.out.emit(h, build)
+	r.out.emit(e.header, e.build)
 }
 
 // replay emits events that were held back while they were out of turn.
-func (r *run) replay(held []heldEvent) {
-	for _, h := range held {
-		if r.held != nil {
-			*r.held = append(*r.held, h)
-		} else {
-			r.out.emit(h.header, h.build)
-		}
+func (r *run) replay(held *heldEvents) {
+	for _, e := range held.take() {
+		r.send(e)
 	}
 }
 
@@ -167,6 +191,18 @@ func (r *run) warn(sc scene, plugin, format string, args ...any) {
 	}
 }
 
+// drain delivers what background effects are left and tells how all of them went.
+// That is told here, not when it happens, since the order of events must not
+// depend on the timing of a background.
+func (r *run) drain(ctx context.Context) {
+	// Failures are in each effect's outcome; the error of the drain repeats them.
+	_ = r.dispatch.Close(ctx)
+	for _, e := range r.background.take() {
+		e.header = r.header(scene{})
+		r.send(e)
+	}
+}
+
 // effectDone is called by the dispatcher for every effect, in order of delivery.
 func (r *run) effectDone(o effects.Outcome) {
 	if o.Err != nil {
@@ -174,10 +210,18 @@ func (r *run) effectDone(o effects.Outcome) {
 	} else {
 		r.stats.effectsDelivered.Add(1)
 	}
-	r.emit(scene{}, func(h Header) Event {
+	if r.out == nil {
+		return
+	}
+	told := func(h Header) Event {
 		return EffectFinished{Header: h, ID: o.ID, Effect: o.Name, Plugin: o.Owner, Handler: o.Handler,
 			Error: errText(o.Err), Duration: o.Duration}
-	})
+	}
+	if r.eng.config.EffectMode == effects.Background {
+		r.background.add(heldEvent{build: told})
+		return
+	}
+	r.emit(scene{}, told)
 }
 
 func errText(err error) string {

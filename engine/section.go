@@ -52,7 +52,7 @@ type sectionDef[C any] struct {
 // section is the decoded section in the engine's own form.
 type section[C any] struct {
 	value     C              // when C holds no references
-	base, raw inference.JSON // otherwise: the default and the section
+	base, raw inference.JSON // otherwise: the default, if there is one, and the section
 	aliases   bool
 }
 
@@ -121,7 +121,7 @@ func (k ConfigKey[C]) decode(f *faults, at *specPath, plugin string, raw inferen
 	}
 	before := len(f.list)
 	ok := try("the default: ", func() (err error) {
-		if s.value = k.defaults(); s.aliases {
+		if s.value = k.defaults(); s.aliases && k.def.options.Default != nil {
 			s.base, err = inference.ToJSON(s.value)
 		}
 		return err
@@ -176,8 +176,10 @@ func (s *section[C]) get() (C, error) {
 		return s.value, nil
 	}
 	var v C
-	if err := json.Unmarshal([]byte(s.base), &v); err != nil {
-		return v, fmt.Errorf("the default cannot be read back from JSON: %w", err)
+	if s.base != "" {
+		if err := json.Unmarshal([]byte(s.base), &v); err != nil {
+			return v, fmt.Errorf("the default cannot be read back from JSON: %w", err)
+		}
 	}
 	if s.raw == "" {
 		return v, nil

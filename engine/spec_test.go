@@ -343,6 +343,7 @@ func FuzzParseSpec(f *testing.F) {
 		`{"id":"x","sections":{"a":{"b":[null,true,1e5,-0,"<\u2028>"]}}}`, `{"id":"x","params":{"extra":{"a":[1.0]}}}`,
 		`{"id":"x","stop_conditions":[{"type":"timeout","seconds":1e-9}]}`, `{"id":"x","max_rounds":9223372036854775808}`,
 		`{"id":"x","allowed_tools":[],"sections":{}}`,
+		`{"id":"x","stop_Conditions":[{"type":"timeout"}]}`,
 	} {
 		f.Add([]byte(seed))
 	}

@@ -43,8 +43,8 @@ type StopCondition struct {
 	// Pattern is a regular expression, in the syntax of package regexp, that the
 	// text of an answer matches somewhere.
 	Pattern string `json:"pattern,omitempty"`
-	// Repeats is how many steps must ask for the same tool calls with the same
-	// arguments; 0 means DefaultLoopRepeats.
+	// Repeats is how many steps, the last one included, must ask for the same tool
+	// calls with the same arguments; 0 means DefaultLoopRepeats.
 	Repeats int `json:"repeats,omitempty"`
 	// Window is how many of the latest steps are looked at; 0 means as many as
 	// Repeats, so that only an unbroken row is a loop.

@@ -102,7 +102,7 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 	var a *agent
 	if t.active.Load() == nil {
 		var err error
-		if a, err = t.eng.resolve(spec); err != nil {
+		if a, err = t.eng.prepare(spec); err != nil {
 			return nil, err
 		}
 	}

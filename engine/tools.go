@@ -21,7 +21,7 @@ type passage struct {
 	outcome inference.Outcome
 	took    time.Duration
 	waits   bool
-	held    []heldEvent // events of a delegate that ran in parallel
+	held    heldEvents // events of a delegate that runs beside others
 }
 
 // tools runs the calls of the step's response and puts exactly one result per
@@ -95,16 +95,12 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 			p.pc = r.context(p.sc, snap)
 			r.started(p)
 		}
-		ran := fanOut(ctx, len(bodies), r.eng.config.Limits.Concurrency,
-			func(i int) passage {
-				p := *bodies[i]
-				r.body(ctx, &p, &p.held)
-				return p
-			},
-			func(err error) passage { return passage{outcome: inference.OutcomeCancelled, out: lostBody(err)} })
-		for i, p := range bodies {
-			p.out, p.outcome, p.took, p.held = ran[i].out, ran[i].outcome, ran[i].took, ran[i].held
-			r.replay(p.held)
+		// A body returns when ctx ends, so there is no need to give up on one here.
+		fanOut(context.WithoutCancel(ctx), len(bodies), r.eng.config.Limits.Concurrency,
+			func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
+			func(error) struct{} { return struct{}{} })
+		for _, p := range bodies {
+			r.replay(&p.held)
 		}
 		if err := r.record(ctx, snap, bodies...); err != nil {
 			return waiting, err
@@ -264,7 +260,7 @@ func (r *run) started(p *passage) {
 // body runs the tool and classifies how it ended. A body that does not return
 // when ctx or its limit ends is left behind. Events of a delegate go to held
 // unless that is nil.
-func (r *run) body(ctx context.Context, p *passage, held *[]heldEvent) {
+func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	start := r.now()
 	limit := r.eng.config.Limits.ToolTimeout
 	if d, ok := p.tool.(*delegate); ok {

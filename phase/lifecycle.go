@@ -75,7 +75,7 @@ var RunLifecycle = state.NewKey("fixpoint.lifecycle", state.KeyConfig[Lifecycle,
 			l.Status = u.Status
 		}
 		if u.Step != 0 {
-			l.Step = u.Step
+			l.Step, l.Continue = u.Step, "" // a wish to continue is about one step
 		}
 		if u.End != "" && !l.Ended {
 			l.Ended, l.Reason, l.Detail = true, u.End, u.Detail

@@ -1,0 +1,261 @@
+package engine_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+var (
+	manifestTitle = state.NewCell("title", state.Options[string]{Scope: state.ScopeThread})
+	manifestCount = state.NewCounter("count", state.Options[int64]{})
+	manifestUser  = state.NewProfileKey("user", state.Options[string]{})
+)
+
+// describedPlugins has every kind of part.
+func describedPlugins() []engine.Plugin {
+	hook := phase.HookFunc(func(context.Context, *phase.Context) (phase.Command, error) { return phase.Command{}, nil })
+	abstain := gate.Func(func(context.Context, *phase.Context) (gate.Decision, error) { return gate.Abstain(), nil })
+	policy := gate.PolicyFunc(func(context.Context, gate.Subject) (gate.Verdict, error) { return gate.Verdict{}, nil })
+	notify := phase.NewAction[string]("notify", phase.StepEnd).ReplaySafe()
+	audit := effects.NewSpec[string]("audit")
+	return []engine.Plugin{
+		engine.NewPlugin("namer", func(r *engine.Registrar) error {
+			r.Key(manifestTitle, manifestCount)
+			r.ProfileKey(manifestUser)
+			r.Section(budgetSection)
+			r.Hook(phase.StepEnd, hook, engine.Tier(1), engine.Timeout(2*time.Second), engine.OnError(engine.Skip),
+				engine.Reads(manifestCount), engine.Writes(manifestTitle))
+			r.Hook(phase.StepEnd, hook)
+			r.Action(notify.Handle(func(context.Context, *phase.Context, string) (phase.Command, error) { return phase.Command{}, nil }))
+			r.Effect(audit.Handle(func(context.Context, *state.Snapshot, string) error { return nil }))
+			return nil
+		}),
+		engine.NewPlugin(`guard "x"`, func(r *engine.Registrar) error {
+			r.Hook(phase.StepEnd, hook, engine.Tier(1), engine.Writes(manifestTitle, manifestCount))
+			r.Gate(abstain, engine.FailOpen(), engine.Timeout(time.Second))
+			r.Policy(policy)
+			r.Transform(inference.TransformFunc(func(_ context.Context, q inference.Request) (inference.Request, error) { return q, nil }))
+			r.Tool(engine.NewTool(inference.ToolSpec{Name: "search", Kind: "read", Description: "Finds\nthings"},
+				func(context.Context, *phase.Context, struct{}) (engine.Output, error) { return engine.Output{}, nil }))
+			return nil
+		}),
+	}
+}
+
+func manifestOf(t *testing.T, plugins ...engine.Plugin) engine.Manifest {
+	t.Helper()
+	e, err := engine.New(engine.Config{Plugins: plugins, Model: inference.ModelFunc(
+		func(context.Context, inference.Request) (inference.Response, error) { return inference.Response{}, nil })})
+	require.NoError(t, err)
+	return e.Describe()
+}
+
+// Hooks that declare the same key in one phase and tier are told before anything
+// runs.
+//
+// Capability B10. Capability H6.
+func TestManifestConflicts(t *testing.T) {
+	m := manifestOf(t, describedPlugins()...)
+	require.Equal(t, []engine.PotentialConflict{{
+		Phase: phase.StepEnd, Tier: 1, Key: "count", Merge: state.Commutative,
+		Hooks: []string{`guard "x"/step_end/0`}, Readers: []string{"namer/step_end/0"},
+	}, {
+		Phase: phase.StepEnd, Tier: 1, Key: "title",
+		Hooks: []string{"namer/step_end/0", `guard "x"/step_end/0`},
+	}}, m.Conflicts)
+	require.Equal(t, []string{"namer/step_end/1"}, m.Undeclared)
+}
+
+// Capability B10.
+func TestManifestConflictRules(t *testing.T) {
+	hook := phase.HookFunc(func(context.Context, *phase.Context) (phase.Command, error) { return phase.Command{}, nil })
+	type declared struct {
+		at      phase.Phase
+		options []engine.HookOption
+	}
+	w, r := engine.Writes, engine.Reads
+	for name, c := range map[string]struct {
+		first, second declared
+		want          int
+	}{
+		"two writers":                 {declared{phase.StepEnd, []engine.HookOption{w(manifestTitle)}}, declared{phase.StepEnd, []engine.HookOption{w(manifestTitle)}}, 1},
+		"other phase":                 {declared{phase.StepEnd, []engine.HookOption{w(manifestTitle)}}, declared{phase.StepStart, []engine.HookOption{w(manifestTitle)}}, 0},
+		"other tier":                  {declared{phase.StepEnd, []engine.HookOption{w(manifestTitle)}}, declared{phase.StepEnd, []engine.HookOption{w(manifestTitle), engine.Tier(1)}}, 0},
+		"commutative":                 {declared{phase.StepEnd, []engine.HookOption{w(manifestCount)}}, declared{phase.StepEnd, []engine.HookOption{w(manifestCount)}}, 0},
+		"reader":                      {declared{phase.StepEnd, []engine.HookOption{w(manifestCount)}}, declared{phase.StepEnd, []engine.HookOption{r(manifestCount)}}, 1},
+		"two readers":                 {declared{phase.StepEnd, []engine.HookOption{r(manifestTitle)}}, declared{phase.StepEnd, []engine.HookOption{r(manifestTitle)}}, 0},
+		"reader that writes itself":   {declared{phase.StepEnd, []engine.HookOption{r(manifestTitle), w(manifestTitle)}}, declared{phase.StepEnd, nil}, 0},
+		"commutative writer reads it": {declared{phase.StepEnd, []engine.HookOption{r(manifestCount), w(manifestCount)}}, declared{phase.StepEnd, []engine.HookOption{w(manifestCount)}}, 1},
+		"one hook twice":              {declared{phase.StepEnd, []engine.HookOption{w(manifestTitle, manifestTitle), w(manifestTitle)}}, declared{phase.StepEnd, nil}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := manifestOf(t,
+				engine.NewPlugin("keys", func(r *engine.Registrar) error { r.Key(manifestTitle, manifestCount); return nil }),
+				engine.NewPlugin("a", func(r *engine.Registrar) error { r.Hook(c.first.at, hook, c.first.options...); return nil }),
+				engine.NewPlugin("b", func(r *engine.Registrar) error { r.Hook(c.second.at, hook, c.second.options...); return nil }))
+			require.Len(t, m.Conflicts, c.want)
+		})
+	}
+}
+
+func TestManifestText(t *testing.T) {
+	require.Equal(t, `plugin namer
+  key title; thread; exclusive
+  key count; run; commutative
+  profile key user
+  section budget
+  hook namer/step_end/0; tier 1; timeout 2s; on error skip; reads count; writes title
+  hook namer/step_end/1; tier 0; on error fail
+  action notify; at step_end; replay-safe
+  effect audit
+plugin guard "x"
+  hook guard "x"/step_end/0; tier 1; on error fail; writes title, count
+  gate guard "x"/tool_gate/0; timeout 1s; fails open
+  gate guard "x"/tool_gate/1; policy
+  transforms 1
+  tool search; kind read; Finds things
+could conflict
+  step_end; tier 1; commutative key count; written by guard "x"/step_end/0; read by namer/step_end/0
+  step_end; tier 1; exclusive key title; written by namer/step_end/0, guard "x"/step_end/0
+declare no writes, so could conflict with any hook of their phase and tier
+  namer/step_end/1
+`, manifestOf(t, describedPlugins()...).Text())
+	require.Empty(t, manifestOf(t).Text())
+}
+
+func TestManifestJSON(t *testing.T) {
+	text, err := json.MarshalIndent(manifestOf(t, describedPlugins()[1]), "", " ")
+	require.NoError(t, err)
+	require.Equal(t, `{
+ "plugins": [
+  {
+   "name": "guard \"x\"",
+   "active": true,
+   "hooks": [
+    {
+     "id": "guard \"x\"/step_end/0",
+     "phase": "step_end",
+     "tier": 1,
+     "on_error": "fail",
+     "writes": [
+      "title",
+      "count"
+     ]
+    }
+   ],
+   "gates": [
+    {
+     "id": "guard \"x\"/tool_gate/0",
+     "timeout": "1s",
+     "fail_open": true
+    },
+    {
+     "id": "guard \"x\"/tool_gate/1",
+     "policy": true
+    }
+   ],
+   "transforms": 1,
+   "tools": [
+    {
+     "name": "search",
+     "kind": "read",
+     "description": "Finds\nthings"
+    }
+   ]
+  }
+ ]
+}`, string(text))
+
+	empty, err := json.Marshal(manifestOf(t))
+	require.NoError(t, err)
+	require.Equal(t, `{"plugins":[]}`, string(empty))
+}
+
+func TestManifestMermaid(t *testing.T) {
+	require.Equal(t, `flowchart TD
+    phase1(["run_start"])
+    phase2(["step_start"])
+    phase3(["before_inference"])
+    phase4(["after_inference"])
+    phase5(["tool_gate"])
+    phase6(["before_tool_execute"])
+    phase7(["after_tool_execute"])
+    phase8(["step_end"])
+    phase9(["run_end"])
+    phase1 --> phase2
+    phase2 --> phase3
+    phase3 --> phase4
+    phase4 --> phase5
+    phase5 --> phase6
+    phase6 --> phase7
+    phase7 --> phase8
+    phase8 --> phase9
+    phase8 -->|next step| phase2
+    k0[("title")]:::fought
+    k1[("count")]:::fought
+    p0h0["namer/step_end/0<br/>tier 1"]
+    phase8 --- p0h0
+    k1 -.->|read by| p0h0
+    p0h0 -->|writes| k0
+    p0h1["namer/step_end/1<br/>tier 0"]
+    phase8 --- p0h1
+    p1h0["guard #quot;x#quot;/step_end/0<br/>tier 1"]:::inactive
+    phase8 --- p1h0
+    p1h0 -->|writes| k0
+    p1h0 -->|writes| k1
+    p1g0{{"guard #quot;x#quot;/tool_gate/0"}}:::inactive
+    phase5 --- p1g0
+    p1g1{{"guard #quot;x#quot;/tool_gate/1<br/>policy"}}:::inactive
+    phase5 --- p1g1
+    classDef fought stroke-width:3px
+    classDef inactive stroke-dasharray:4 4
+`, withInactive(manifestOf(t, describedPlugins()...), 1).Mermaid())
+}
+
+func withInactive(m engine.Manifest, plugin int) engine.Manifest {
+	m.Plugins[plugin].Active = false
+	return m
+}
+
+func TestManifestMermaidEscapesNames(t *testing.T) {
+	key := state.NewCell("a\"];<i>#quot;`%%\\", state.Options[string]{})
+	text := manifestOf(t, engine.NewPlugin("p", func(r *engine.Registrar) error { r.Key(key); return nil })).Mermaid()
+	require.Contains(t, text, `    k0[("a#quot;];#lt;i#gt;#35;quot;#96;#37;#37;#92;")]`+"\n")
+}
+
+// Capability B10.
+func TestManifestFor(t *testing.T) {
+	all := manifestOf(t, describedPlugins()...)
+	m := all.For(engine.AgentSpec{ID: "x", ActiveHookFilter: []string{"namer"}})
+	require.Equal(t, "x", m.Agent)
+	require.True(t, m.Plugins[0].Active)
+	require.False(t, m.Plugins[1].Active)
+	require.Empty(t, m.Conflicts, "a conflict needs two active hooks")
+	require.Equal(t, []string{"namer/step_end/1"}, m.Undeclared)
+	require.True(t, strings.HasPrefix(m.Text(), "agent x\nplugin namer\n"))
+	require.Contains(t, m.Text(), "\nplugin guard \"x\" (inactive)\n")
+
+	require.Empty(t, all.For(engine.AgentSpec{ID: "x", PluginIDs: []string{`guard "x"`}}).Undeclared)
+	require.Equal(t, all.Conflicts, all.For(engine.AgentSpec{ID: "x"}).Conflicts)
+	require.True(t, all.Plugins[1].Active, "the original stays as it was")
+	require.Len(t, all.Conflicts, 2)
+}
+
+func TestManifestIsDeterministic(t *testing.T) {
+	first := manifestOf(t, describedPlugins()...)
+	for range 20 {
+		require.Equal(t, first, manifestOf(t, describedPlugins()...))
+	}
+}
