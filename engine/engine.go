@@ -20,17 +20,17 @@ import (
 // Engine runs agents. It is immutable after New and safe for concurrent use by
 // any number of runs, which share nothing but its plugins and models.
 type Engine struct {
-	config   Config
-	parts    []*parts
-	keys     []state.AnyKey
-	actions  map[string]actionEntry
-	effects  *effects.Handlers
-	tools    map[string]Tool
-	owners   map[string]string // tool name to plugin
-	hooks    []*hookEntry
-	catalog  *catalog
-	agents   map[string]*agent // Config.Agents, made ready
-	closed   atomic.Bool
+	config  Config
+	parts   []*parts
+	keys    []state.AnyKey
+	actions map[string]actionEntry
+	effects *effects.Handlers
+	tools   map[string]Tool
+	owners  map[string]string // tool name to plugin
+	hooks   []*hookEntry
+	catalog *catalog
+	agents  map[string]*agent // Config.Agents, made ready
+	closed  atomic.Bool
 }
 
 type actionEntry struct {
@@ -87,13 +87,13 @@ func (e *Engine) registerPlugins() (errs []error) {
 	}
 	cat := &catalog{sections: map[string]sectionInfo{}}
 	var handlers []effects.Registered
-	e.keys = engineKeys()
+	keys := engineKeys()
 	profile := map[string]string{}
 	for _, ps := range all {
 		dup := func(kind, name, first string) {
 			errs = append(errs, fmt.Errorf("%w: plugin %s: %s %q is already registered by plugin %s", ErrRegistration, ps.plugin, kind, name, first))
 		}
-		e.keys = append(e.keys, ps.keys...)
+		keys = append(keys, ps.keys...)
 		for _, k := range ps.profileKeys {
 			if first, taken := profile[k.Name()]; taken {
 				dup("profile key", k.Name(), first)
@@ -136,8 +136,7 @@ func (e *Engine) registerPlugins() (errs []error) {
 	}
 	e.effects, err = effects.NewHandlers(handlers)
 	errs = append(errs, err)
-	// A throw-away store finds duplicate and aliasing keys now rather than at the first run.
-	if _, err := state.NewStore(state.Config{Keys: e.keys}); err != nil {
+	if e.schema, err = state.NewSchema(keys...); err != nil {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrRegistration, err))
 	}
 	if e.config.Model == nil {

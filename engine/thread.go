@@ -30,7 +30,7 @@ func (e *Engine) NewThread(id string) (*Thread, error) {
 	if id == "" {
 		id = e.config.NewID()
 	}
-	store, err := state.NewStore(state.Config{Keys: e.keys, History: e.config.Limits.History})
+	store, err := state.NewStore(state.Config{Schema: e.schema, History: e.config.Limits.History})
 	if err != nil {
 		return nil, err
 	}
