@@ -22,7 +22,7 @@ import (
 type Engine struct {
 	config  Config
 	parts   []*parts
-	keys    []state.AnyKey
+	schema  *state.Schema // of every thread
 	actions map[string]actionEntry
 	effects *effects.Handlers
 	tools   map[string]Tool
