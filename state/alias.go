@@ -13,15 +13,22 @@ import (
 // Strings, time.Time, and this package's List and Map of such types share
 // nothing that can change.
 func CheckAlias[T any]() error {
-	t := reflect.TypeFor[T]()
+	if text := aliasText(reflect.TypeFor[T]()); text != "" {
+		return fmt.Errorf("%w: %s", ErrAliasable, text)
+	}
+	return nil
+}
+
+// aliasText is empty for a type that does not alias.
+func aliasText(t reflect.Type) string {
 	path, culprit := alias(t, "", map[reflect.Type]bool{})
-	if culprit == nil {
-		return nil
+	switch {
+	case culprit == nil:
+		return ""
+	case path == "":
+		return fmt.Sprintf("type %v aliases", t)
 	}
-	if path == "" {
-		return fmt.Errorf("%w: type %v aliases", ErrAliasable, t)
-	}
-	return fmt.Errorf("%w: type %v aliases at %s (%v)", ErrAliasable, t, path, culprit)
+	return fmt.Sprintf("type %v aliases at %s (%v)", t, path, culprit)
 }
 
 // alias finds the first part of t that shares memory.

@@ -10,8 +10,9 @@ type entryTouch interface {
 	// taken returns the first touched entry that an accepted batch holds, and
 	// that batch. alone says that the update wants its entries to itself.
 	taken(c claims, alone bool) (entry any, batch int32, taken bool)
-	// claim records the touch for batch and returns the claims.
-	claim(c claims, batch int32, alone bool) claims
+	// claim records the touch for batch and returns the claims, which it makes
+	// for about size entries if there are none yet.
+	claim(c claims, batch int32, alone bool, size int) claims
 }
 
 // claims is an *entryClaims of the table's key type, or nil.
@@ -66,10 +67,10 @@ func (c entryClaim) against(alone bool) int32 {
 	return c.alone
 }
 
-func (o *entryOp[K, V]) claim(c claims, batch int32, alone bool) claims {
+func (o *entryOp[K, V]) claim(c claims, batch int32, alone bool, size int) claims {
 	held, ok := c.(*entryClaims[K])
 	if !ok {
-		held = &entryClaims[K]{by: make(map[K]entryClaim)}
+		held = &entryClaims[K]{by: make(map[K]entryClaim, size)}
 	}
 	if o.many == nil {
 		held.claim(o.one, batch, alone)

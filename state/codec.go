@@ -44,11 +44,15 @@ func decodeVersion[V any](c Codec[V], from, to int, migrate func(int, []byte) (V
 	case from == to:
 		return c.decode(raw)
 	case from > to:
-		return zero, fmt.Errorf("%w: it is version %d, this program knows %d", ErrNewerVersion, from, to)
+		return zero, newerVersion(from, to)
 	case migrate == nil:
 		return zero, fmt.Errorf("version %d is older than %d and the key has no Migrate function", from, to)
 	}
 	return migrate(from, bytes.Clone(raw))
+}
+
+func newerVersion(from, to int) error {
+	return fmt.Errorf("%w: it is version %d, this program knows %d", ErrNewerVersion, from, to)
 }
 
 // compact checks that raw is one JSON value and takes the white space out.

@@ -134,6 +134,39 @@ func TestContendedKeyLosesNoUpdate(t *testing.T) {
 	require.EqualValues(t, workers*each, s.Snapshot().Revision())
 }
 
+// Capability B1.
+func TestReadModifyWriteWithRetries(t *testing.T) {
+	c := state.NewCell("c", state.Options[int]{})
+	table := state.NewTable[int]("t", state.Options[int]{})
+	s := newStore(t, c, table)
+	const workers, each = 8, 200
+	var wg sync.WaitGroup
+	for g := range workers {
+		wg.Go(func() {
+			for i := 0; i < each; {
+				base := s.Snapshot()
+				v, _ := table.Get(base, g%2)
+				r, err := s.Commit(
+					state.Batch{Base: base, Updates: []state.Update{c.With(c.Get(base) + 1), table.Put(g%2, v+1)}})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if r.Committed {
+					i++
+				}
+			}
+		})
+	}
+	wg.Wait()
+	snap := s.Snapshot()
+	require.Equal(t, workers*each, c.Get(snap))
+	for _, v := range table.All(snap) {
+		require.Equal(t, workers*each/2, v)
+	}
+	require.EqualValues(t, workers*each, snap.Revision())
+}
+
 // A commit with a slow reducer gets its turn among many fast ones.
 func TestSlowReducerIsNotStarved(t *testing.T) {
 	n := state.NewKey("n", state.KeyConfig[int, int]{Merge: state.Commutative, Apply: func(v, u int) int {
@@ -156,6 +189,7 @@ func TestSlowReducerIsNotStarved(t *testing.T) {
 					return
 				}
 				fast.Add(1)
+				runtime.Gosched()
 			}
 		})
 	}

@@ -14,7 +14,8 @@ type draft struct {
 	base     *Snapshot
 	slots    []slotState // by slot
 	seen     []int32     // slots whose cells the outcome depends on
-	accepted []int32     // batches that take part
+	places   []int32     // slot of each update, in call order
+	accepted []accepted  // batches that take part
 	stamps   []stamp     // one per accepted batch
 	rejected []Rejection
 	updates  int // of the accepted batches
@@ -22,6 +23,9 @@ type draft struct {
 	batch  int // being applied
 	update int // of it
 }
+
+// accepted is a batch that takes part, and where its updates begin in places.
+type accepted struct{ batch, first int32 }
 
 // slotState is what a draft knows of a slot. Batches count from 1; 0 is none.
 type slotState struct {
@@ -48,7 +52,7 @@ func (d *draft) release() {
 	for _, slot := range d.seen {
 		d.slots[slot] = slotState{}
 	}
-	d.seen, d.accepted = d.seen[:0], d.accepted[:0]
+	d.seen, d.places, d.accepted = d.seen[:0], d.places[:0], d.accepted[:0]
 	d.base, d.stamps, d.rejected, d.updates = nil, nil, nil, 0
 	d.schema.pool.Put(d)
 }
@@ -84,6 +88,7 @@ func (d *draft) decide(batches []Batch) error {
 			}
 			since = b.Base.rev
 		}
+		first := len(d.places)
 		lost, err := d.against(b, since, batches)
 		if err != nil {
 			return &BatchError{i, b.Owner, err}
@@ -93,7 +98,7 @@ func (d *draft) decide(batches []Batch) error {
 			d.holdBack(b, int32(i)+1)
 			continue
 		}
-		d.accept(b, int32(i)+1, len(batches) > 1)
+		d.accept(b, accepted{int32(i), int32(first)}, len(batches)-i)
 	}
 	return nil
 }
@@ -124,12 +129,14 @@ func (d *draft) against(b *Batch, since uint64, batches []Batch) (*ConflictError
 	for i := range b.Updates {
 		u := &b.Updates[i]
 		if u.d == nil {
+			d.places = append(d.places, 0)
 			continue
 		}
 		s, slot, ok := d.look(u.d)
 		if !ok {
 			return nil, unknownKey(u.d)
 		}
+		d.places = append(d.places, int32(slot))
 		if lost != nil {
 			continue // still look for unknown keys
 		}
@@ -163,20 +170,22 @@ func (d *draft) against(b *Batch, since uint64, batches []Batch) (*ConflictError
 	return lost, nil
 }
 
-func (d *draft) accept(b *Batch, batch int32, others bool) {
-	d.accepted = append(d.accepted, batch-1)
+// accept claims what b touches; left counts b and the batches after it.
+func (d *draft) accept(b *Batch, a accepted, left int) {
+	d.accepted = append(d.accepted, a)
+	batch := a.batch + 1
 	for i := range b.Updates {
 		u := &b.Updates[i]
 		if u.d == nil {
 			continue
 		}
 		d.updates++
-		s, _, _ := d.look(u.d)
+		s := &d.slots[d.places[int(a.first)+i]]
 		s.touch = batch
 		switch {
 		case u.kind.entries():
-			if others {
-				s.claims = u.op.(entryTouch).claim(s.claims, batch, u.kind.exclusive())
+			if left > 1 {
+				s.claims = u.op.(entryTouch).claim(s.claims, batch, u.kind.exclusive(), left)
 			}
 		case u.kind.exclusive():
 			s.alone = batch
@@ -211,16 +220,17 @@ func (d *draft) apply(batches []Batch) (err error) {
 		}
 	}()
 	d.stamps = make([]stamp, len(d.accepted))
-	for j, i := range d.accepted {
-		b := &batches[i]
+	for j, a := range d.accepted {
+		b := &batches[a.batch]
 		at := &d.stamps[j]
-		at.owner, d.batch = b.Owner, int(i)
+		at.owner, d.batch = b.Owner, int(a.batch)
 		for d.update = range b.Updates {
 			u := &b.Updates[d.update]
 			if u.d == nil {
 				continue
 			}
-			s, slot, _ := d.look(u.d)
+			slot := int(d.places[int(a.first)+d.update])
+			s := &d.slots[slot]
 			if u.kind == kindReset {
 				s.next = u.d.impl.cleared(at)
 				continue

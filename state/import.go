@@ -50,6 +50,9 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 		}
 		var o importOp
 		err := guard(func() (err error) {
+			if e.Version > k.version {
+				return newerVersion(e.Version, k.version)
+			}
 			o, err = k.impl.decode(e.Raw, e.Version)
 			return err
 		})

@@ -4,8 +4,8 @@ package state
 //
 // For [Log], [Set] and [Table] the fields are about one element: Check sees
 // the entry's old value (zero when there is none) and the new one, and Clone,
-// Codec and Migrate handle one element. Initial is used by [Cell] and
-// [Counter] only.
+// Codec and Migrate handle one element. Initial is used by [Cell],
+// [Counter] and [ProfileKey] only.
 type Options[V any] struct {
 	// Scope is how long the value lives.
 	Scope Scope

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 	"sync"
 	"unicode"
@@ -155,8 +156,10 @@ func (d *tableDef[K, V]) faulty() error {
 }
 
 func aliasFault[T any](name, what string) error {
-	if err := CheckAlias[T](); err != nil {
-		return fmt.Errorf("state: %s of key %q: %w; give the key a way to clone it, or Shared if it is never changed in place", what, name, err)
+	text := aliasText(reflect.TypeFor[T]())
+	if text == "" {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%w: %s of key %q: %s; give the key a way to clone it, or Shared if it is never changed in place",
+		ErrAliasable, what, name, text)
 }

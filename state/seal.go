@@ -71,7 +71,7 @@ func newPrinter(seed maphash.Seed, path []visit) *printer {
 	p := &printer{seen: make(map[visit]uint64), path: slices.Clone(path)}
 	p.hash.SetSeed(seed)
 	for i, v := range path {
-		p.seen[v] = uint64(i)
+		p.seen[v] = uint64(i) + 1 // 0 is nil
 	}
 	return p
 }
@@ -96,7 +96,7 @@ func (p *printer) once(v reflect.Value, n int, inside func()) {
 		p.number(number)
 		return
 	}
-	p.seen[id] = uint64(len(p.seen))
+	p.seen[id] = uint64(len(p.seen)) + 1
 	p.path = append(p.path, id)
 	inside()
 	p.path = p.path[:len(p.path)-1]

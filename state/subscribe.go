@@ -81,10 +81,11 @@ func (f *feed) enqueue(before, after *Snapshot, d *draft, batches []Batch) {
 		return
 	}
 	c := Commit{Revision: after.rev, Previous: before, Snapshot: after, Writes: make([]Write, 0, d.updates)}
-	for _, i := range d.accepted {
-		for _, u := range batches[i].Updates {
+	for _, a := range d.accepted {
+		b := &batches[a.batch]
+		for _, u := range b.Updates {
 			if u.d != nil {
-				c.Writes = append(c.Writes, Write{batches[i].Owner, u})
+				c.Writes = append(c.Writes, Write{b.Owner, u})
 			}
 		}
 	}

@@ -289,13 +289,6 @@ func (o *entryOp[K, V]) arg() any {
 	return o.d.copied(o.value)
 }
 
-func (o *entryOp[K, V]) keys() []K {
-	if o.many == nil {
-		return []K{o.one}
-	}
-	return o.many
-}
-
 func (o *entryOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	next := entriesOf[K, V](cur)
 	if !owned || next == nil || next.live == nil {
