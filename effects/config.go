@@ -1,6 +1,7 @@
 package effects
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -19,13 +20,10 @@ const (
 
 // String returns "inline" or "background".
 func (m Mode) String() string {
-	switch m {
-	case Inline:
-		return "inline"
-	case Background:
-		return "background"
+	if m > Background {
+		return fmt.Sprintf("Mode(%d)", uint8(m))
 	}
-	return fmt.Sprintf("Mode(%d)", uint8(m))
+	return [...]string{"inline", "background"}[m]
 }
 
 // DefaultQueue is the length of the queue when Config.Queue is zero.
@@ -58,9 +56,7 @@ func (c Config) normal() (Config, error) {
 	case c.Timeout < 0:
 		return c, fmt.Errorf("%w: Timeout is %v; want 0 or more", ErrBadConfig, c.Timeout)
 	}
-	if c.Queue == 0 {
-		c.Queue = DefaultQueue
-	}
+	c.Queue = cmp.Or(c.Queue, DefaultQueue)
 	if c.Now == nil {
 		c.Now = time.Now
 	}

@@ -2,6 +2,8 @@ package effects
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync"
 )
 
@@ -14,23 +16,17 @@ type Dispatcher struct {
 
 	mu      sync.Mutex
 	queue   []queued
-	busy    bool          // someone delivers; only they take from the queue
-	idle    chan struct{} // closed when busy ends; made for those who wait
-	added   int           // effects added while the current inline Deliver is at work
-	current *flight
+	idle    chan struct{} // not nil while someone delivers, who alone takes from the queue; closed after that
+	current queued        // the delivery at work, if any
+	added   int           // effects added during the current work
 	closed  bool
 }
 
 // queued keeps the context of a Deliver call until its effects are delivered.
 type queued struct {
-	ctx context.Context //nolint:containedctx // it belongs to the delivery and goes with it
+	ctx    context.Context //nolint:containedctx // it belongs to the delivery and goes with it
+	giveUp context.CancelCauseFunc
 	Delivery
-}
-
-// flight is a delivery that has left the queue and has no outcome yet.
-type flight struct {
-	stop    chan struct{}
-	stopped bool
 }
 
 // NewDispatcher returns a dispatcher for one run. A bad configuration is an [ErrBadConfig].
@@ -60,31 +56,29 @@ func (d *Dispatcher) Deliver(ctx context.Context, deliveries []Delivery) []Outco
 	}
 	ctx = context.WithoutCancel(ctx)
 	d.mu.Lock()
-	var refused []Outcome
+	var outcomes []Outcome
 	for _, one := range deliveries {
-		if err := d.admit(queued{ctx, one}); err != nil {
-			refused = append(refused, one.failed(err))
+		if err := d.admit(queued{ctx: ctx, Delivery: one}); err != nil {
+			outcomes = append(outcomes, one.failed(err))
 		}
 	}
-	work := !d.busy && len(d.queue) > 0
+	work := d.idle == nil && len(d.queue) > 0
 	if work {
-		d.busy, d.added = true, 0
+		d.idle = make(chan struct{})
 	}
 	d.mu.Unlock()
 
-	for _, o := range refused {
+	for _, o := range outcomes {
 		d.report(o)
 	}
 	switch {
 	case !work:
-		return refused
 	case d.config.Mode == Background:
-		go d.work(nil)
-		return refused
+		go d.work(func(Outcome) {})
+	default:
+		d.work(func(o Outcome) { outcomes = append(outcomes, o) })
 	}
-	var outcomes []Outcome
-	d.work(func(o Outcome) { outcomes = append(outcomes, o) })
-	return append(refused, outcomes...)
+	return outcomes
 }
 
 // Drain waits until every effect delivered so far, and every effect those lead to, has an outcome. If ctx ends first,
@@ -98,46 +92,36 @@ func (d *Dispatcher) Drain(ctx context.Context) error { return d.drain(ctx, fals
 func (d *Dispatcher) Close(ctx context.Context) error { return d.drain(ctx, true) }
 
 func (d *Dispatcher) drain(ctx context.Context, closing bool) error {
-	if inside(ctx, d) {
+	if ctx.Value(d) != nil {
 		return ErrReentrant
 	}
-	for {
-		idle := d.whenIdle(closing)
-		if idle == nil {
-			return nil
-		}
+	for idle := d.whenIdle(closing); idle != nil; idle = d.whenIdle(closing) {
 		select {
 		case <-idle:
 		case <-ctx.Done():
-			return d.giveUp(ctx.Err(), closing)
+			return d.cutShort(ctx.Err(), closing)
 		}
 	}
+	return nil
 }
 
-// whenIdle returns nil if nothing is left to do, and closes the dispatcher in the same instant if asked to. Otherwise
-// it returns a channel that is closed when the current work ends.
+// whenIdle returns a channel that is closed when the current work ends. If there is none it returns nil, and closes the
+// dispatcher in the same instant if asked to.
 func (d *Dispatcher) whenIdle(closing bool) <-chan struct{} {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if !d.busy {
-		d.closed = d.closed || closing
-		return nil
-	}
-	if d.idle == nil {
-		d.idle = make(chan struct{})
-	}
+	d.closed = d.closed || closing && d.idle == nil
 	return d.idle
 }
 
-func (d *Dispatcher) giveUp(cause error, closing bool) error {
+func (d *Dispatcher) cutShort(cause error, closing bool) error {
 	d.mu.Lock()
 	left := d.queue
 	d.queue = nil
 	d.closed = d.closed || closing
 	count := len(left)
-	if f := d.current; f != nil && !f.stopped {
-		f.stopped = true
-		close(f.stop)
+	if d.current.giveUp != nil && d.current.end(ErrUndelivered) {
+		d.current.giveUp = nil // it is counted once
 		count++
 	}
 	d.mu.Unlock()
@@ -153,54 +137,47 @@ func (d *Dispatcher) giveUp(cause error, closing bool) error {
 
 // admit puts one delivery into the queue, before those of later commits. The caller holds the mutex.
 func (d *Dispatcher) admit(q queued) error {
+	waiting := d.added
+	if d.config.Mode == Background {
+		waiting = len(d.queue)
+	}
 	switch {
 	case d.closed:
 		return ErrClosed
-	case d.config.Mode == Background:
-		if len(d.queue) >= d.config.Queue {
-			return ErrOverflow
-		}
-	case d.busy:
-		if d.added >= d.config.Queue {
-			return ErrOverflow
-		}
+	case waiting >= d.config.Queue:
+		return ErrOverflow
+	case d.idle != nil:
 		d.added++
 	}
 	at := len(d.queue)
-	for at > 0 && later(d.queue[at-1].ID, q.ID) {
+	for at > 0 && d.queue[at-1].ID.after(q.ID) {
 		at--
 	}
-	d.queue = append(d.queue, queued{})
-	copy(d.queue[at+1:], d.queue[at:])
-	d.queue[at] = q
+	d.queue = slices.Insert(d.queue, at, q)
 	return nil
 }
 
 // next takes the first delivery, or ends the work if there is none.
-func (d *Dispatcher) next() (queued, *flight, bool) {
+func (d *Dispatcher) next() (queued, bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if len(d.queue) == 0 {
-		d.queue, d.busy = nil, false
-		if d.idle != nil {
-			close(d.idle)
-			d.idle = nil
-		}
-		return queued{}, nil, false
+		close(d.idle)
+		d.queue, d.idle, d.current, d.added = nil, nil, queued{}, 0
+		return queued{}, false
 	}
 	q := d.queue[0]
 	d.queue[0] = queued{}
 	d.queue = d.queue[1:]
-	d.current = &flight{stop: make(chan struct{})}
-	return q, d.current, true
+	q.ctx, q.giveUp = context.WithCancelCause(q.ctx)
+	d.current = q
+	return q, true
 }
 
-// settle ends a flight and reports whether a drain had given it up.
-func (d *Dispatcher) settle(f *flight) (givenUp bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.current = nil
-	return f.stopped
+// end ends a delivery for that reason, which counts if it is the first, and reports whether a drain gave it up.
+func (q queued) end(reason error) (givenUp bool) {
+	q.giveUp(reason)
+	return errors.Is(context.Cause(q.ctx), ErrUndelivered)
 }
 
 func (d *Dispatcher) report(o Outcome) {
@@ -209,15 +186,4 @@ func (d *Dispatcher) report(o Outcome) {
 	}
 	defer func() { _ = recover() }()
 	d.config.Report(o)
-}
-
-// later reports whether a belongs to a later commit than b, or later into the same one.
-func later(a, b ID) bool {
-	switch {
-	case a.Run != b.Run:
-		return false
-	case a.Revision != b.Revision:
-		return a.Revision > b.Revision
-	}
-	return a.Index > b.Index
 }

@@ -3,11 +3,13 @@ package effects
 // Effect is a message to the outside world that has not been sent. It is an immutable value: copies are equal, and
 // nobody can change what it carries. Put it into a command; it is delivered after the commit of that command.
 type Effect struct {
-	kind   *kind
-	value  any
-	frozen string
-	err    error
+	kind    *kind
+	payload any // frozen, or a value that nobody can change
+	err     error
 }
+
+// frozen is a payload as JSON.
+type frozen string
 
 // Name returns the name of its spec, or "" for the zero Effect.
 func (e Effect) Name() string { return e.kind.title() }
@@ -24,10 +26,7 @@ func (e Effect) Err() error {
 // Payload returns the payload for traces, or nil if there is none or it cannot be decoded. The caller may keep or
 // change it. Use [Spec.Payload] where the type is known.
 func (e Effect) Payload() any {
-	v, err := e.thaw()
-	if err != nil {
-		return nil
-	}
+	v, _ := e.thaw()
 	return v
 }
 
@@ -36,14 +35,10 @@ func (e Effect) JSON() ([]byte, error) {
 	if err := e.Err(); err != nil {
 		return nil, err
 	}
-	text := e.frozen
-	if !e.kind.frozen {
-		var err error
-		if text, err = encode(e.kind, e.value); err != nil {
-			return nil, err
-		}
+	if text, ok := e.payload.(frozen); ok {
+		return []byte(text), nil
 	}
-	return []byte(text), nil
+	return e.kind.encode(e.payload)
 }
 
 // String returns the effect's name.
@@ -53,8 +48,8 @@ func (e Effect) thaw() (any, error) {
 	if err := e.Err(); err != nil {
 		return nil, err
 	}
-	if e.kind.frozen {
-		return decode(e.kind, e.frozen)
+	if text, ok := e.payload.(frozen); ok {
+		return e.kind.decode([]byte(text))
 	}
-	return e.value, nil
+	return e.payload, nil
 }

@@ -88,7 +88,7 @@ func (h *Handlers) Check(effects ...Effect) error {
 // All yields the handlers in order of their effects' names.
 func (h *Handlers) All() iter.Seq[Registered] {
 	return func(yield func(Registered) bool) {
-		for _, name := range h.names() {
+		for _, name := range slices.Sorted(maps.Keys(h.table())) {
 			if !yield(h.byName[name]) {
 				return
 			}
@@ -99,19 +99,19 @@ func (h *Handlers) All() iter.Seq[Registered] {
 // Restore makes an effect of what [Effect.JSON] returned, in another process perhaps, so that an outbox can deliver it
 // again. The name must have a handler and the payload must fit its spec.
 func (h *Handlers) Restore(name string, payload []byte) (Effect, error) {
-	r, ok := h.lookup(name)
-	if !ok {
-		return Effect{}, h.unknown(name)
-	}
-	k := r.Handler.kind
-	v, err := decode(k, string(payload))
+	r, err := h.lookup(name)
 	if err != nil {
 		return Effect{}, err
 	}
-	if k.frozen {
-		return Effect{kind: k, frozen: string(payload)}, nil
+	k := r.Handler.kind
+	v, err := k.decode(payload)
+	if err != nil {
+		return Effect{}, err
 	}
-	return Effect{kind: k, value: v}, nil
+	if k.freeze {
+		v = frozen(payload)
+	}
+	return Effect{kind: k, payload: v}, nil
 }
 
 // find returns the handler of e, or why e cannot be delivered.
@@ -119,33 +119,26 @@ func (h *Handlers) find(e Effect) (Registered, error) {
 	if err := e.Err(); err != nil {
 		return Registered{}, err
 	}
-	r, ok := h.lookup(e.Name())
-	switch {
-	case !ok:
-		return Registered{}, h.unknown(e.Name())
-	case r.Handler.kind != e.kind:
-		return Registered{}, &PayloadError{Effect: e.Name(), Err: fmt.Errorf(
+	r, err := h.lookup(e.Name())
+	if err == nil && r.Handler.kind != e.kind {
+		return Registered{}, &PayloadError{e.Name(), fmt.Errorf(
 			"its spec (payload %s) is not the one plugin %q handles (payload %s); share one spec or rename one",
 			e.kind.payload, r.Plugin, r.Handler.kind.payload)}
+	}
+	return r, err
+}
+
+func (h *Handlers) lookup(name string) (Registered, error) {
+	r, ok := h.table()[name]
+	if !ok {
+		return r, &UnknownEffectError{name, Nearest(name, slices.Sorted(maps.Keys(h.table())))}
 	}
 	return r, nil
 }
 
-func (h *Handlers) lookup(name string) (Registered, bool) {
-	if h == nil {
-		return Registered{}, false
-	}
-	r, ok := h.byName[name]
-	return r, ok
-}
-
-func (h *Handlers) names() []string {
+func (h *Handlers) table() map[string]Registered {
 	if h == nil {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(h.byName))
-}
-
-func (h *Handlers) unknown(name string) error {
-	return &UnknownEffectError{Name: name, Nearest: nearest(name, h.names())}
+	return h.byName
 }

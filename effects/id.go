@@ -1,8 +1,10 @@
 package effects
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 )
@@ -23,69 +25,36 @@ func (id ID) String() string {
 // ParseID reads what String writes. The run may contain slashes but must not be empty. It accepts no other spelling of
 // an id, so two texts that parse are equal exactly when their ids are. The error matches [ErrBadID].
 func ParseID(text string) (ID, error) {
-	head, index, ok1 := cutLast(text)
-	run, revision, ok2 := cutLast(head)
-	if ok1 && ok2 && run != "" {
-		rev, err1 := strconv.ParseUint(revision, 10, 64)
-		i, err2 := strconv.Atoi(index)
-		id := ID{Run: run, Revision: rev, Index: i}
-		if err1 == nil && err2 == nil && i >= 0 && id.String() == text {
-			return id, nil
-		}
+	// What cannot be read, or is spelt another way, does not come back as the same text.
+	head, index := path.Split(text)
+	run, revision := path.Split(strings.TrimSuffix(head, "/"))
+	id := ID{Run: strings.TrimSuffix(run, "/")}
+	id.Revision, _ = strconv.ParseUint(revision, 10, 64)
+	id.Index, _ = strconv.Atoi(index)
+	if id.Run == "" || id.Index < 0 || id.String() != text {
+		return ID{}, fmt.Errorf("%w %q; want run/revision/index", ErrBadID, text)
 	}
-	return ID{}, fmt.Errorf("%w %q; want run/revision/index", ErrBadID, text)
+	return id, nil
+}
+
+// after reports whether id belongs to a later commit than other, or later into the same one.
+func (id ID) after(other ID) bool {
+	return id.Run == other.Run && cmp.Or(cmp.Compare(id.Revision, other.Revision), cmp.Compare(id.Index, other.Index)) > 0
 }
 
 // MarshalText writes what String returns.
 func (id ID) MarshalText() ([]byte, error) { return []byte(id.String()), nil }
 
 // UnmarshalText reads what [ParseID] accepts.
-func (id *ID) UnmarshalText(text []byte) error {
-	parsed, err := ParseID(string(text))
-	if err != nil {
-		return err
-	}
-	*id = parsed
-	return nil
+func (id *ID) UnmarshalText(text []byte) (err error) {
+	*id, err = ParseID(string(text))
+	return err
 }
 
 // IDFrom returns the id of the effect being delivered, from the context a handler got.
 func IDFrom(ctx context.Context) (ID, bool) {
-	d, ok := ctx.Value(deliveringKey{}).(*delivering)
-	if !ok {
-		return ID{}, false
-	}
-	return d.id, true
+	id, ok := ctx.Value(idKey{}).(ID)
+	return id, ok
 }
 
-type deliveringKey struct{}
-
-// delivering is what a handler's context knows. The parent is the delivery that the dispatching code itself ran in.
-type delivering struct {
-	id     ID
-	by     *Dispatcher
-	parent *delivering
-}
-
-func withDelivering(ctx context.Context, d *Dispatcher, id ID) context.Context {
-	parent, _ := ctx.Value(deliveringKey{}).(*delivering)
-	return context.WithValue(ctx, deliveringKey{}, &delivering{id: id, by: d, parent: parent})
-}
-
-func inside(ctx context.Context, d *Dispatcher) bool {
-	at, _ := ctx.Value(deliveringKey{}).(*delivering)
-	for ; at != nil; at = at.parent {
-		if at.by == d {
-			return true
-		}
-	}
-	return false
-}
-
-func cutLast(s string) (before, after string, ok bool) {
-	i := strings.LastIndexByte(s, '/')
-	if i < 0 {
-		return "", "", false
-	}
-	return s[:i], s[i+1:], true
-}
+type idKey struct{}

@@ -21,9 +21,9 @@ type Spec[P any] struct{ kind *kind }
 // kind is what a spec lowers to. Its address is the spec's identity.
 type kind struct {
 	name    string
-	payload string
-	frozen  bool
-	decode  func(text []byte) (any, error)
+	payload string // the type
+	freeze  bool
+	read    func(text []byte) (any, error)
 }
 
 // NewSpec returns a new spec. The name is what people and traces see; it must not be empty.
@@ -31,11 +31,13 @@ func NewSpec[P any](name string) Spec[P] {
 	return Spec[P]{&kind{
 		name:    name,
 		payload: reflect.TypeFor[P]().String(),
-		frozen:  state.CheckAlias[P]() != nil,
-		decode: func(text []byte) (any, error) {
+		freeze:  state.CheckAlias[P]() != nil,
+		read: func(text []byte) (any, error) {
 			var p P
-			err := json.Unmarshal(text, &p)
-			return p, err
+			if err := json.Unmarshal(text, &p); err != nil {
+				return nil, err
+			}
+			return p, nil
 		},
 	}}
 }
@@ -46,13 +48,10 @@ func (s Spec[P]) Name() string { return s.kind.title() }
 // New returns an effect that carries p. It never fails: if p cannot be frozen, the effect remembers that and is refused
 // when its command is submitted; see [Effect.Err].
 func (s Spec[P]) New(p P) Effect {
-	e := Effect{kind: s.kind}
-	switch {
-	case s.kind == nil:
-	case s.kind.frozen:
-		e.frozen, e.err = encode(s.kind, p)
-	default:
-		e.value = p
+	e := Effect{kind: s.kind, payload: p}
+	if s.kind != nil && s.kind.freeze {
+		text, err := s.kind.encode(p)
+		e.payload, e.err = frozen(text), err
 	}
 	return e
 }
@@ -62,7 +61,7 @@ func (s Spec[P]) New(p P) Effect {
 func (s Spec[P]) Payload(e Effect) (P, error) {
 	var none P
 	if s.kind == nil || e.kind != s.kind {
-		return none, &PayloadError{Effect: e.Name(), Err: fmt.Errorf("it was made by another spec than this one of %q; share one spec", s.Name())}
+		return none, &PayloadError{e.Name(), fmt.Errorf("it was made by another spec than this one of %q; share one spec", s.Name())}
 	}
 	v, err := e.thaw()
 	if err != nil {
@@ -70,7 +69,7 @@ func (s Spec[P]) Payload(e Effect) (P, error) {
 	}
 	p, ok := v.(P)
 	if !ok && v != nil {
-		return none, &PayloadError{Effect: e.Name(), Err: fmt.Errorf("it has type %T; want %s", v, s.kind.payload)}
+		return none, &PayloadError{e.Name(), fmt.Errorf("it has type %T; want %s", v, s.kind.payload)}
 	}
 	return p, nil
 }
@@ -105,28 +104,25 @@ func (k *kind) title() string {
 	return k.name
 }
 
-func encode(k *kind, p any) (text string, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = &PayloadError{Effect: k.name, Err: fmt.Errorf("encoding it panicked: %v", v)}
-		}
-	}()
-	raw, failure := json.Marshal(p)
-	if failure != nil {
-		return "", &PayloadError{Effect: k.name, Err: fmt.Errorf("it cannot be written as JSON: %w", failure)}
-	}
-	return string(raw), nil
+func (k *kind) encode(p any) (text []byte, err error) {
+	err = k.guard("writing", func() (err error) { text, err = json.Marshal(p); return err })
+	return text, err
 }
 
-func decode(k *kind, text string) (v any, err error) {
+func (k *kind) decode(text []byte) (p any, err error) {
+	err = k.guard("reading", func() (err error) { p, err = k.read(text); return err })
+	return p, err
+}
+
+// guard calls fn, which may run the payload's own methods, and makes a PayloadError of its failure.
+func (k *kind) guard(doing string, fn func() error) (err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			v, err = nil, &PayloadError{Effect: k.name, Err: fmt.Errorf("decoding it panicked: %v", p)}
+		if v := recover(); v != nil {
+			err = fmt.Errorf("panic: %v", v)
+		}
+		if err != nil {
+			err = &PayloadError{k.name, fmt.Errorf("%s it as JSON: %w", doing, err)}
 		}
 	}()
-	v, failure := k.decode([]byte(text))
-	if failure != nil {
-		return nil, &PayloadError{Effect: k.name, Err: failure}
-	}
-	return v, nil
+	return fn()
 }

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/phase"
@@ -110,9 +112,49 @@ func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Com
 	if res.Committed {
 		lows := []lowered{low}
 		r.committed(sc, res.Snapshot, lows)
-		r.dispatch.Deliver(ctx, r.deliveries(nil, res.Snapshot, lows))
+		r.deliver(ctx, r.deliveries(nil, res.Snapshot, lows))
 	}
 	return res.Snapshot, nil
+}
+
+// deliver hands effects to the dispatcher. Those of a commit that somebody beside
+// the run made while it ended, after its dispatcher closed, get one of their own:
+// what has committed is delivered.
+func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Outcome {
+	if len(list) == 0 {
+		return nil
+	}
+	// An effect does not end with its run, but it gets no more than the grace then.
+	over := make(chan struct{})
+	defer close(over)
+	defer context.AfterFunc(ctx, func() {
+		grace := time.NewTimer(r.eng.config.Limits.Grace)
+		defer grace.Stop()
+		select {
+		case <-over:
+		case <-grace.C:
+			_ = r.dispatch.Drain(ctx) // which has ended: gives up what is left
+		}
+	})()
+	out := r.dispatch.Deliver(ctx, list)
+	if len(out) == 0 || !tooLate(out[0]) {
+		return out
+	}
+	d, err := r.dispatcher(effects.Inline, func(o effects.Outcome) { r.emit(scene{aside: true}, effectFinished(o)) })
+	if err != nil {
+		return out
+	}
+	return d.Deliver(ctx, list)
+}
+
+// tooLate reports whether the dispatcher refused an effect because it had closed.
+func tooLate(o effects.Outcome) bool { return o.Handler == "" && errors.Is(o.Err, effects.ErrClosed) }
+
+func (r *run) dispatcher(m effects.Mode, report func(effects.Outcome)) (*effects.Dispatcher, error) {
+	c := &r.eng.config
+	return effects.NewDispatcher(r.eng.effects, effects.Config{
+		Mode: m, Queue: c.Limits.EffectQueue, Timeout: c.Limits.EffectTimeout, Now: c.Now, Report: report,
+	})
 }
 
 // deliveries appends the effects of one commit, in batch order.

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,13 +86,17 @@ func (r *run) runActions(ctx context.Context, sc scene, actions []Pending, rep *
 	jobs := make([]job, len(actions))
 	for i, q := range actions {
 		h := r.eng.actions[q.Action.Name()].handler
+		key := queueKey(sc.phase, q.ID)
 		jobs[i] = job{
 			owner:   r.eng.actions[q.Action.Name()].plugin,
 			id:      q.Action.Name(),
 			timeout: cmp.Or(h.Deadline(), r.eng.config.Limits.ActionTimeout),
 			rule:    Skip,
-			extra:   []state.Update{queue.Delete(queueKey(sc.phase, q.ID))},
+			extra:   []state.Update{queue.Delete(key)},
 			call: func(ctx context.Context, pc *phase.Context) (phase.Command, error) {
+				if !queue.Has(pc.Snapshot(), key) {
+					return phase.Command{}, errTaken
+				}
 				return h.Handle(context.WithValue(ctx, schedulerKey{}, q.Plugin), pc, q.Action)
 			},
 		}
@@ -99,28 +104,47 @@ func (r *run) runActions(ctx context.Context, sc scene, actions []Pending, rep *
 	g := r.gatherJobs(ctx, sc, jobs)
 	rep.Commits += g.commits
 	rep.Retries += g.retries
-	for i := range jobs {
+	err := r.settleActions(ctx, sc, actions, g, rep)
+	// What has committed is delivered, also when the run ends here.
+	rep.Effects = append(rep.Effects, r.deliver(ctx, g.pending)...)
+	if err != nil {
+		return err
+	}
+	if len(g.errs) > 0 {
+		return &PhaseError{Phase: sc.phase, Errs: g.errs}
+	}
+	return nil
+}
+
+// errTaken is the fate of an action that another pass over the phase ran meanwhile:
+// one that an effect or another goroutine started with RunPhase.
+var errTaken = errors.New("engine: the action was run by another pass over its phase")
+
+// settleActions reports what became of gathered actions and buries those that
+// failed. The error is why the phase cannot go on.
+func (r *run) settleActions(ctx context.Context, sc scene, actions []Pending, g *gathering, rep *Report) (err error) {
+	for i, q := range actions {
 		a := &g.attempts[i]
-		done := ActionReport{ID: actions[i].ID, Action: jobs[i].id, Plugin: actions[i].Plugin, Round: sc.round,
+		if a.err != nil && !queue.Has(r.th.store.Snapshot(), queueKey(sc.phase, q.ID)) {
+			continue // taken by another pass, see errTaken
+		}
+		done := ActionReport{ID: q.ID, Action: g.jobs[i].id, Plugin: q.Plugin, Round: sc.round,
 			Status: ActionDone, Duration: a.took, Err: a.err}
 		if a.err != nil {
 			if ctx.Err() != nil {
 				// The run is being cancelled: the action stays queued, it did not fail.
-				return context.Cause(ctx)
+				err = context.Cause(ctx)
+				continue
 			}
 			done.Status = ActionDead
-			if err := r.bury(ctx, sc, ActionDead, a.err.Error(), actions[i]); err != nil {
+			if err = r.bury(ctx, sc, ActionDead, a.err.Error(), q); err != nil {
 				return err
 			}
 		}
 		rep.Actions = append(rep.Actions, done)
 		r.actionDone(sc, done)
 	}
-	rep.Effects = append(rep.Effects, r.dispatch.Deliver(ctx, g.pending)...)
-	if len(g.errs) > 0 {
-		return &PhaseError{Phase: sc.phase, Errs: g.errs}
-	}
-	return nil
+	return err
 }
 
 func (r *run) actionDone(sc scene, a ActionReport) {
@@ -185,6 +209,7 @@ func (r *run) undelivered(ctx context.Context) error {
 	if len(left) == 0 {
 		return nil
 	}
+	r.stats.dead.Add(int64(len(left)))
 	for _, q := range left {
 		r.actionDone(scene{}, ActionReport{ID: q.ID, Action: q.Action.Name(), Plugin: q.Plugin, Status: ActionUndelivered,
 			Err: fmt.Errorf("engine: the run ended before %s came again", q.Action.Phase())})

@@ -60,25 +60,32 @@ func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCal
 		return failed(err)
 	}
 	a := r.eng.agents[d.agent]
-	th, err := r.eng.NewThread("")
+	// Not from Config.NewID: delegates that run side by side would draw ids by timing.
+	id := fmt.Sprintf("%s/%d/%s", r.info.ID, r.step.Load(), call.ID)
+	th, err := r.eng.NewThread(id)
 	if err != nil {
 		return failed(err)
 	}
-	if limit := r.eng.config.Limits.DelegateTimeout; limit > 0 {
+	bounded, limit := ctx, r.eng.config.Limits.DelegateTimeout
+	if limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: d.spec.Name, Phase: phase.BeforeToolExecute, Limit: limit})
+		bounded, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: d.spec.Name, Phase: phase.BeforeToolExecute, Limit: limit})
 		defer cancel()
 	}
 	input := Prompt(in.Input)
+	input.RunID = id
 	input.Mode, input.Adapter = r.input.Mode, r.input.Adapter
 	input.Resolver, input.GateDefault = r.input.Resolver, r.input.GateDefault
-	res, err := th.run(ctx, a, input, r, held)
+	res, err := th.run(bounded, a, input, r, held)
 	if err != nil {
 		return failed(err)
 	}
 	out := Output{Content: res.Text}
 	out.Command.Update(Usage.With(res.Usage))
 	switch {
+	case res.Reason == phase.ReasonCancelled && ctx.Err() == nil:
+		out.Content, out.IsError = fmt.Sprintf("timed out after %s", limit), true
+		return out, inference.OutcomeTimedOut
 	case res.Reason == phase.ReasonCancelled:
 		return lostBody(res.Err), inference.OutcomeCancelled
 	case res.Status == phase.Waiting:

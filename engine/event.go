@@ -148,7 +148,7 @@ type ActionFinished struct {
 // EffectFinished tells the fate of one effect.
 type EffectFinished struct {
 	Header
-	ID       effects.ID    `json:"id"`
+	ID       effects.ID    `json:"id,omitzero"`
 	Effect   string        `json:"effect"`
 	Plugin   string        `json:"plugin"`  // that emitted it
 	Handler  string        `json:"handler"` // plugin that handled it

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,7 @@ type answered struct {
 // judge settles whether a call may run: it asks every gate, applies edits and
 // asks again, and has tickets answered, until the gates come to rest.
 func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
-	v := verdict{call: sc.call}
+	v := verdict{call: sc.call, answer: sc.answer}
 	limit := r.eng.config.Limits.PhaseRounds
 	var yes []answered
 	for pass := 1; ; pass++ {
@@ -50,6 +51,8 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			if bad := r.edit(ctx, sc, &v, res.Edit.Plugin, res.Edit.Args); bad != "" {
 				return blocked(v, bad), nil
 			}
+			// Answers were about the former arguments: nobody may take them for these.
+			v.answer = latest(yes, v.call, "")
 			continue
 		}
 		switch d := res.Decision; d.Kind() {
@@ -63,6 +66,9 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			}
 			return blocked(v, d.Reason()), nil
 		case gate.KindSuspend, gate.KindAsk:
+			if t := question(d, v.call); t.Kind == gate.Secret && t.Mode == gate.UseAsResult {
+				return blocked(v, res.Plugin+" asks for a secret as the result, which the model would see; use gate.PassToTool"), nil
+			}
 			t, answer, err := r.ask(ctx, sc, v.call, res.Plugin, d)
 			if err != nil {
 				return v, err
@@ -127,12 +133,41 @@ func honour(v *gate.Vote, call inference.ToolCall, yes []answered) {
 	}
 }
 
+// latest returns the last answer about exactly this call, preferring one to a
+// question of plugin, or nil.
+func latest(yes []answered, call inference.ToolCall, plugin string) (found *phase.Answer) {
+	if len(yes) == 0 {
+		return nil
+	}
+	print := gate.Fingerprint(call)
+	for i := len(yes) - 1; i >= 0; i-- {
+		a := &yes[i]
+		switch {
+		case a.ticket.Fingerprint != print:
+		case a.ticket.Plugin == plugin:
+			return &a.answer
+		case found == nil:
+			found = &a.answer
+		}
+	}
+	return found
+}
+
+// usable reports what is wrong with a decision that could not be saved.
+func usable(d gate.Decision) error {
+	t := d.Ticket()
+	if !t.Params.Valid() || !t.Schema.Valid() {
+		return errors.New("engine: the ticket's params or schema are not JSON")
+	}
+	return d.Result().Validate()
+}
+
 // edit changes the call's arguments after the tool checked them. It returns what
 // is wrong with them, or "".
 func (r *run) edit(ctx context.Context, sc scene, v *verdict, by string, args inference.JSON) string {
 	next := v.call
 	next.Args = args
-	if err := r.checkArgs(next); err != nil {
+	if err := r.checkArgs(ctx, next); err != nil {
 		return fmt.Sprintf("%s changed the arguments to ones that the tool refuses: %v", by, err)
 	}
 	before := v.call.Args
@@ -176,15 +211,26 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []answered) gate.R
 	if len(ballots) == 0 {
 		return gate.Resolution{Cause: gate.ByDefault}
 	}
-	own := r.context(sc, r.th.store.Snapshot())
+	snap := r.th.store.Snapshot()
+	own := r.context(sc, snap)
 	ask := func(i int) (v vote) {
 		b, pc := ballots[i], own
-		if b.of != r {
-			pc = b.of.context(sc, b.of.th.store.Snapshot())
+		if b.of != r || len(yes) > 0 {
+			mine, on := sc, snap
+			if b.of != r {
+				on = b.of.th.store.Snapshot()
+			}
+			if a := latest(yes, sc.call, b.plugin); a != nil {
+				mine.answer = a // of several answers, a gate sees the one to its own question
+			}
+			pc = b.of.context(mine, on)
 		}
 		start := r.now()
 		v.Decision, v.Err = within(ctx, cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout), b.plugin, phase.ToolGate,
 			func(ctx context.Context) (gate.Decision, error) { return b.gate.Check(ctx, pc) })
+		if v.Err == nil {
+			v.Err = usable(v.Decision)
+		}
 		v.took = r.now().Sub(start)
 		return v
 	}

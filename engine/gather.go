@@ -73,7 +73,7 @@ func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (st
 	rep.Commits += g.commits
 	rep.Retries += g.retries
 	r.reportHooks(sc, rep.Hooks[len(rep.Hooks)-len(jobs):])
-	rep.Effects = append(rep.Effects, r.dispatch.Deliver(ctx, g.pending)...)
+	rep.Effects = append(rep.Effects, r.deliver(ctx, g.pending)...)
 	if len(g.errs) > 0 {
 		return g.stop, &PhaseError{Phase: sc.phase, Errs: g.errs}
 	}
@@ -104,6 +104,10 @@ func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job) *gathering {
 // go on.
 func (g *gathering) fault(i int, err error) (skipped bool) {
 	j, a := &g.jobs[i], &g.attempts[i]
+	if errors.Is(err, errTaken) {
+		a.err, a.status = err, HookSkipped
+		return true
+	}
 	a.err = &HookError{Plugin: j.owner, Hook: j.id, Phase: g.sc.phase, Err: err}
 	if j.rule == Skip {
 		a.status = HookSkipped
@@ -169,9 +173,39 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 	for _, rej := range res.Rejected {
 		g.r.conflict(g.sc, rej.Err, "retried")
 	}
-	for _, rej := range res.Rejected {
-		g.retry(ctx, index[rej.Index])
+	if len(res.Rejected) > 0 {
+		again := make([]int, len(res.Rejected))
+		for k, rej := range res.Rejected {
+			again[k] = index[rej.Index]
+		}
+		g.retryAll(ctx, again)
 	}
+}
+
+// retryAll runs the jobs again, one after the other, away from the caller's
+// goroutine: a job that ends its goroutine is a failed job and no more.
+func (g *gathering) retryAll(ctx context.Context, jobs []int) {
+	done := make(chan struct{})
+	var work func()
+	work = func() {
+		defer func() {
+			if len(jobs) == 0 {
+				close(done)
+				return
+			}
+			// Only Goexit gets here. This goroutine is ending, so another takes over.
+			g.attempts[jobs[0]].calls++
+			g.fault(jobs[0], ErrGoexit)
+			jobs = jobs[1:]
+			go work()
+		}()
+		for len(jobs) > 0 {
+			g.retry(ctx, jobs[0])
+			jobs = jobs[1:]
+		}
+	}
+	go work()
+	<-done
 }
 
 // drop marks the jobs whose commands fall with a sibling's failure.

@@ -41,8 +41,10 @@ func (r *run) request(ctx context.Context, sc scene) (inference.Request, error) 
 		r.emit(sc, func(h Header) Event { return OverrideApplied{Header: h, Fields: fieldOrigins(merged, origins)} })
 	}
 	for _, t := range a.transforms {
-		next, err := within(ctx, cmp.Or(t.opts.timeout, r.eng.config.Limits.HookTimeout), t.plugin, sc.phase,
-			func(ctx context.Context) (inference.Request, error) { return t.transform.Transform(ctx, req.Clone()) })
+		next, err := r.transform(ctx, t, sc.phase, req.Clone())
+		if err != nil && ctx.Err() != nil {
+			return req, context.Cause(ctx)
+		}
 		if err != nil {
 			err = &HookError{Plugin: t.plugin, Hook: "transform", Phase: sc.phase, Err: err}
 			if t.opts.onError == Skip {
@@ -57,6 +59,16 @@ func (r *run) request(ctx context.Context, sc scene) (inference.Request, error) 
 		req = next.Clone() // a transform may keep what it returned
 	}
 	return req, nil
+}
+
+// transform calls one transform, never inline: one that hangs must not hold up a
+// cancelled run, nor one that ends its goroutine the run.
+func (r *run) transform(ctx context.Context, t *transformEntry, p phase.Phase, req inference.Request) (inference.Request, error) {
+	call := func(ctx context.Context) (inference.Request, error) { return t.transform.Transform(ctx, req) }
+	if limit := cmp.Or(t.opts.timeout, r.eng.config.Limits.HookTimeout); limit > 0 {
+		return within(ctx, limit, t.plugin, p, call)
+	}
+	return detached(ctx, t.plugin, p, call)
 }
 
 func fieldOrigins(o inference.Override, owners []inference.FieldOwner) []FieldOrigin {

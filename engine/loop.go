@@ -122,7 +122,7 @@ func (r *run) start(ctx context.Context) ending {
 	if err := r.apply(ctx, scene{}, updates...); err != nil {
 		return r.failed(ctx, err)
 	}
-	lows, err := r.activation(nil, r.agent.Load())
+	lows, err := r.activation(ctx, nil, r.agent.Load())
 	if err != nil {
 		return r.failed(ctx, err)
 	}
@@ -342,6 +342,9 @@ func (r *run) finish(ctx context.Context, end ending) *Result {
 	defer cancel()
 	errs := []error{end.err}
 	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{End: end.reason, Detail: end.detail})))
+	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
+		end.reason, end.detail = l.Reason, l.Detail // of several ends the first committed counts
+	}
 	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
 	errs = append(errs, err, r.undelivered(ctx))
 	r.drain(ctx)

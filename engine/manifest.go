@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -22,6 +23,8 @@ type Manifest struct {
 	// Undeclared lists the active hooks that declare no Writes, in registration
 	// order. What they could conflict with is not known.
 	Undeclared []string `json:"undeclared,omitempty"`
+
+	merge map[string]state.MergeStrategy // of the keys that hooks declare
 }
 
 // PluginManifest lists the parts of one plugin.
@@ -98,13 +101,10 @@ type PotentialConflict struct {
 // possible reports whether there are two hooks of which one could make the other
 // run again.
 func (c PotentialConflict) possible() bool {
-	switch {
-	case len(c.Hooks) > 1:
-		return c.Merge == state.Exclusive || len(c.Readers) > 0
-	case len(c.Hooks) == 1:
-		return slices.ContainsFunc(c.Readers, func(id string) bool { return id != c.Hooks[0] })
+	isRead := func(writer string) bool {
+		return slices.ContainsFunc(c.Readers, func(reader string) bool { return reader != writer })
 	}
-	return false
+	return len(c.Hooks) > 1 && c.Merge == state.Exclusive || slices.ContainsFunc(c.Hooks, isRead)
 }
 
 // For returns the manifest for an agent: plugins are marked as active or not,
@@ -113,70 +113,49 @@ func (c PotentialConflict) possible() bool {
 func (m Manifest) For(spec AgentSpec) Manifest {
 	m.Agent = spec.ID
 	m.Plugins = slices.Clone(m.Plugins)
-	inactive := map[string]bool{}
-	for i := range m.Plugins {
-		p := &m.Plugins[i]
-		p.Active = spec.Active(p.Name)
-		for _, h := range p.Hooks {
-			inactive[h.ID] = !p.Active
-		}
+	for i, p := range m.Plugins {
+		m.Plugins[i].Active = spec.Active(p.Name)
 	}
-	active := func(ids []string) []string {
-		return slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return inactive[id] })
-	}
-	var left []PotentialConflict
-	for _, c := range m.Conflicts {
-		c.Hooks, c.Readers = active(c.Hooks), active(c.Readers)
-		if c.possible() {
-			left = append(left, c)
-		}
-	}
-	m.Conflicts, m.Undeclared = left, active(m.Undeclared)
+	m.relate()
 	return m
 }
 
 // buildManifest describes parts, all of them active.
 func buildManifest(all []*parts) Manifest {
-	m := Manifest{Plugins: []PluginManifest{}}
-	var hooks []*hookEntry
+	m := Manifest{Plugins: []PluginManifest{}, merge: map[string]state.MergeStrategy{}}
 	for _, ps := range all {
 		m.Plugins = append(m.Plugins, describe(ps))
-		hooks = append(hooks, ps.hooks...)
-	}
-	m.Conflicts = potentialConflicts(hooks)
-	for _, h := range hooks {
-		if len(h.opts.writes) == 0 {
-			m.Undeclared = append(m.Undeclared, h.id)
+		for _, h := range ps.hooks {
+			for _, k := range slices.Concat(h.opts.reads, h.opts.writes) {
+				if k != nil {
+					m.merge[k.Name()] = k.Merge()
+				}
+			}
 		}
 	}
+	m.relate()
 	return m
 }
 
 func describe(ps *parts) PluginManifest {
-	p := PluginManifest{Name: ps.plugin, Active: true, Transforms: len(ps.transforms)}
-	for _, k := range ps.keys {
-		p.Keys = append(p.Keys, KeyManifest{k.Name(), k.Scope(), k.Merge()})
-	}
-	for _, k := range ps.profileKeys {
-		p.ProfileKeys = append(p.ProfileKeys, k.Name())
-	}
-	for _, k := range ps.sections {
-		p.Sections = append(p.Sections, k.Name())
-	}
-	for _, h := range ps.hooks {
-		p.Hooks = append(p.Hooks, HookManifest{
-			ID: h.id, Phase: h.phase, Tier: h.opts.tier, Timeout: span(h.opts.timeout), OnError: h.opts.onError,
-			Reads: keyNames(h.opts.reads), Writes: keyNames(h.opts.writes),
-		})
-	}
-	for _, g := range ps.gates {
-		p.Gates = append(p.Gates, GateManifest{g.id, g.policy, span(g.opts.timeout), g.opts.failOpen})
-	}
-	for _, a := range ps.actions {
-		p.Actions = append(p.Actions, ActionManifest{a.Name(), a.Phase(), a.ReplaySafe()})
-	}
-	for _, e := range ps.effects {
-		p.Effects = append(p.Effects, e.Name())
+	p := PluginManifest{
+		Name: ps.plugin, Active: true, Transforms: len(ps.transforms),
+		ProfileKeys: each(ps.profileKeys, state.AnyProfileKey.Name),
+		Sections:    each(ps.sections, AnyConfigKey.Name),
+		Effects:     each(ps.effects, effects.Handler.Name),
+		Keys: each(ps.keys, func(k state.AnyKey) KeyManifest {
+			return KeyManifest{k.Name(), k.Scope(), k.Merge()}
+		}),
+		Hooks: each(ps.hooks, func(h *hookEntry) HookManifest {
+			o := h.opts
+			return HookManifest{h.id, h.phase, o.tier, span(o.timeout), o.onError, keyNames(o.reads), keyNames(o.writes)}
+		}),
+		Gates: each(ps.gates, func(g *gateEntry) GateManifest {
+			return GateManifest{g.id, g.policy, span(g.opts.timeout), g.opts.failOpen}
+		}),
+		Actions: each(ps.actions, func(a phase.ActionHandler) ActionManifest {
+			return ActionManifest{a.Name(), a.Phase(), a.ReplaySafe()}
+		}),
 	}
 	for _, t := range ps.tools {
 		var spec inference.ToolSpec
@@ -185,6 +164,13 @@ func describe(ps *parts) PluginManifest {
 		}
 	}
 	return p
+}
+
+func each[T, U any](list []T, describe func(T) U) (out []U) {
+	for _, v := range list {
+		out = append(out, describe(v))
+	}
+	return out
 }
 
 func span(d time.Duration) string {
@@ -204,40 +190,47 @@ func keyNames(keys []state.AnyKey) []string {
 	return names
 }
 
-// potentialConflicts groups the declarations of hooks by phase, tier and key.
-func potentialConflicts(hooks []*hookEntry) []PotentialConflict {
+// relate finds what the declarations of the active hooks have in common by
+// phase, tier and key.
+func (m *Manifest) relate() {
+	m.Conflicts, m.Undeclared = nil, nil
 	type place struct {
 		phase phase.Phase
 		tier  int
 		key   string
 	}
 	found := map[place]*PotentialConflict{}
-	add := func(h *hookEntry, keys []state.AnyKey, list func(*PotentialConflict) *[]string) {
-		for _, k := range keys {
-			if k == nil {
+	declare := func(h HookManifest, key string) *PotentialConflict {
+		at := place{h.Phase, h.Tier, key}
+		if found[at] == nil {
+			found[at] = &PotentialConflict{Phase: h.Phase, Tier: h.Tier, Key: key, Merge: m.merge[key]}
+		}
+		return found[at]
+	}
+	for _, p := range m.Plugins {
+		for _, h := range p.Hooks {
+			if !p.Active {
 				continue
 			}
-			p := place{h.phase, h.opts.tier, k.Name()}
-			if found[p] == nil {
-				found[p] = &PotentialConflict{Phase: p.phase, Tier: p.tier, Key: p.key, Merge: k.Merge()}
+			for _, key := range h.Writes {
+				c := declare(h, key)
+				c.Hooks = append(c.Hooks, h.ID)
 			}
-			if ids := list(found[p]); !slices.Contains(*ids, h.id) {
-				*ids = append(*ids, h.id)
+			for _, key := range h.Reads {
+				c := declare(h, key)
+				c.Readers = append(c.Readers, h.ID)
+			}
+			if len(h.Writes) == 0 {
+				m.Undeclared = append(m.Undeclared, h.ID)
 			}
 		}
 	}
-	for _, h := range hooks {
-		add(h, h.opts.writes, func(c *PotentialConflict) *[]string { return &c.Hooks })
-		add(h, h.opts.reads, func(c *PotentialConflict) *[]string { return &c.Readers })
-	}
-	var out []PotentialConflict
 	for _, c := range found {
 		if c.possible() {
-			out = append(out, *c)
+			m.Conflicts = append(m.Conflicts, *c)
 		}
 	}
-	slices.SortFunc(out, func(a, b PotentialConflict) int {
+	slices.SortFunc(m.Conflicts, func(a, b PotentialConflict) int {
 		return cmp.Or(cmp.Compare(a.Phase, b.Phase), cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Key, b.Key))
 	})
-	return out
 }

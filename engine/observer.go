@@ -49,7 +49,7 @@ func newEmitter(observers []Observer, sink Observer, buffer int, grace time.Dura
 
 // emit numbers the event that build makes and passes it on. Calls of several
 // goroutines are put into one order.
-func (e *emitter) emit(h Header, build func(Header) Event) {
+func (e *emitter) emit(h Header, build func(Header) Event, wait bool) {
 	e.mu.Lock()
 	e.seq++
 	h.Seq = e.seq
@@ -59,8 +59,22 @@ func (e *emitter) emit(h Header, build func(Header) Event) {
 		p.push(ev)
 	}
 	e.mu.Unlock()
+	if wait {
+		e.wait()
+	}
+}
+
+// wait holds the run back while an observer is too far behind, all of them at the
+// same time.
+func (e *emitter) wait() {
+	var start time.Time
 	for _, p := range e.pumps {
-		p.wait()
+		if room, full := p.full(); full {
+			if start.IsZero() {
+				start = time.Now()
+			}
+			p.await(room, start)
+		}
 	}
 }
 
@@ -69,8 +83,12 @@ func (e *emitter) close() {
 	if e == nil {
 		return
 	}
+	start := time.Now()
 	for _, p := range e.pumps {
-		p.close()
+		p.shut()
+	}
+	for _, p := range e.pumps {
+		p.join(start)
 	}
 }
 
@@ -78,9 +96,10 @@ func (e *emitter) close() {
 type pump struct {
 	observer Observer
 	buffer   int
-	grace    time.Duration
+	endless  bool // is never given up on
 
 	mu       sync.Mutex
+	grace    time.Duration // left of the time that the run waits for the observer
 	queue    []Event
 	wake     chan struct{} // 1-buffered: the queue has work
 	room     chan struct{} // closed and replaced when the queue was emptied
@@ -91,7 +110,7 @@ type pump struct {
 
 func newPump(o Observer, buffer int, grace time.Duration) *pump {
 	p := &pump{
-		observer: o, buffer: buffer, grace: grace,
+		observer: o, buffer: buffer, grace: grace, endless: grace == 0,
 		wake: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{}),
 	}
 	go p.run()
@@ -110,29 +129,35 @@ func (p *pump) push(ev Event) {
 	}
 }
 
-// wait holds the run back while the observer is too far behind.
-func (p *pump) wait() {
+// full reports whether the observer is too far behind, and if so what is closed
+// when it is no longer.
+func (p *pump) full() (room <-chan struct{}, full bool) {
 	p.mu.Lock()
-	full, room := len(p.queue) > p.buffer && !p.detached, p.room
-	p.mu.Unlock()
-	if !full {
-		return
-	}
-	select {
-	case <-room:
-	case <-p.done:
-	case <-p.patience():
-		p.detach()
-	}
+	defer p.mu.Unlock()
+	return p.room, len(p.queue) > p.buffer && !p.detached
 }
 
-// patience returns a channel that fires when the grace is over; never when there
-// is no limit to it.
-func (p *pump) patience() <-chan time.Time {
-	if p.grace == 0 {
-		return nil
+// await waits for ready, which began at start, for as long as the observer's grace
+// lasts. Then the observer is given up on.
+func (p *pump) await(ready <-chan struct{}, start time.Time) {
+	var over <-chan time.Time
+	if !p.endless {
+		p.mu.Lock()
+		left := p.grace
+		p.mu.Unlock()
+		timer := time.NewTimer(left - time.Since(start))
+		defer timer.Stop()
+		over = timer.C
 	}
-	return time.After(p.grace)
+	select {
+	case <-ready:
+	case <-p.done:
+	case <-over:
+		p.detach()
+	}
+	p.mu.Lock()
+	p.grace -= time.Since(start)
+	p.mu.Unlock()
 }
 
 func (p *pump) detach() {
@@ -143,7 +168,10 @@ func (p *pump) detach() {
 }
 
 func (p *pump) run() {
-	defer close(p.done) // also when the observer ends this goroutine
+	defer func() {
+		p.detach() // nobody takes from the queue any more
+		close(p.done)
+	}() // also when the observer ends this goroutine
 	for {
 		p.mu.Lock()
 		batch, closing := p.queue, p.closing
@@ -178,7 +206,8 @@ func (p *pump) observe(ev Event) {
 	p.observer.Observe(ev.clone())
 }
 
-func (p *pump) close() {
+// shut tells the pump to end with what it has, join waits for that.
+func (p *pump) shut() {
 	p.mu.Lock()
 	p.closing = true
 	p.mu.Unlock()
@@ -186,12 +215,9 @@ func (p *pump) close() {
 	case p.wake <- struct{}{}:
 	default:
 	}
-	select {
-	case <-p.done:
-	case <-p.patience():
-		p.detach()
-	}
 }
+
+func (p *pump) join(start time.Time) { p.await(p.done, start) }
 
 // LogObserver returns an observer that writes events to a logger: failures and
 // conflicts as warnings, run and step boundaries as information, all else for

@@ -65,14 +65,14 @@ type transformEntry struct {
 	opts      transformOptions
 }
 
-func (r *Registrar) live(what string) bool {
+// live reports whether parts may still be registered, and records a mistake.
+func (r *Registrar) live(mistake error) bool {
 	if r.closed {
 		return false
 	}
-	if what == "" {
-		return true
+	if mistake != nil {
+		r.errs = append(r.errs, fmt.Errorf("%w: plugin %s: %w", ErrRegistration, r.plugin, mistake))
 	}
-	r.errs = append(r.errs, fmt.Errorf("%w: plugin %s: %s", ErrRegistration, r.plugin, what))
 	return true
 }
 
@@ -83,8 +83,8 @@ func (r *Registrar) Plugin() string { return r.plugin }
 func (r *Registrar) Key(keys ...state.AnyKey) {
 	for _, k := range keys {
 		if k == nil {
-			r.live("nil key")
-		} else if r.live("") {
+			r.live(errors.New("nil key"))
+		} else if r.live(nil) {
 			r.parts.keys = append(r.parts.keys, k)
 		}
 	}
@@ -94,8 +94,8 @@ func (r *Registrar) Key(keys ...state.AnyKey) {
 func (r *Registrar) ProfileKey(keys ...state.AnyProfileKey) {
 	for _, k := range keys {
 		if k == nil {
-			r.live("nil profile key")
-		} else if r.live("") {
+			r.live(errors.New("nil profile key"))
+		} else if r.live(nil) {
 			r.parts.profileKeys = append(r.parts.profileKeys, k)
 		}
 	}
@@ -105,8 +105,8 @@ func (r *Registrar) ProfileKey(keys ...state.AnyProfileKey) {
 func (r *Registrar) Section(keys ...AnyConfigKey) {
 	for _, k := range keys {
 		if k == nil || k.Name() == "" {
-			r.live("section key without a name; make it with NewConfigKey")
-		} else if r.live("") {
+			r.live(errors.New("section key without a name; make it with NewConfigKey"))
+		} else if r.live(nil) {
 			r.parts.sections = append(r.parts.sections, k)
 		}
 	}
@@ -117,10 +117,10 @@ func (r *Registrar) Action(handlers ...phase.ActionHandler) {
 	for _, h := range handlers {
 		switch {
 		case h.Name() == "":
-			r.live("action handler without a name; make it with ActionSpec.Handle")
+			r.live(errors.New("action handler without a name; make it with ActionSpec.Handle"))
 		case !h.Phase().Valid():
-			r.live(fmt.Sprintf("action %s: %v", h.Name(), unknownPhase(h.Phase())))
-		case r.live(""):
+			r.live(fmt.Errorf("action %s: %w", h.Name(), unknownPhase(h.Phase())))
+		case r.live(nil):
 			r.parts.actions = append(r.parts.actions, h)
 		}
 	}
@@ -130,8 +130,8 @@ func (r *Registrar) Action(handlers ...phase.ActionHandler) {
 func (r *Registrar) Effect(handlers ...effects.Handler) {
 	for _, h := range handlers {
 		if h.Name() == "" {
-			r.live("effect handler without a name; make it with Spec.Handle")
-		} else if r.live("") {
+			r.live(errors.New("effect handler without a name; make it with Spec.Handle"))
+		} else if r.live(nil) {
 			r.parts.effects = append(r.parts.effects, h)
 		}
 	}
@@ -142,16 +142,16 @@ func (r *Registrar) Effect(handlers ...effects.Handler) {
 func (r *Registrar) Hook(p phase.Phase, h phase.Hook, options ...HookOption) {
 	switch {
 	case !p.Valid():
-		r.live(unknownPhase(p).Error())
+		r.live(unknownPhase(p))
 		return
 	case p == phase.ToolGate:
-		r.live("a hook on tool_gate; register a Gate or a Policy instead")
+		r.live(errors.New("a hook on tool_gate; register a Gate or a Policy instead"))
 		return
 	case h == nil:
-		r.live("nil hook on " + p.String())
+		r.live(errors.New("nil hook on " + p.String()))
 		return
 	}
-	if !r.live("") {
+	if !r.live(nil) {
 		return
 	}
 	var o hookOptions
@@ -161,7 +161,7 @@ func (r *Registrar) Hook(p phase.Phase, h phase.Hook, options ...HookOption) {
 		}
 	}
 	if err := o.validate(); err != nil {
-		r.live(fmt.Sprintf("hook on %s: %v", p, err))
+		r.live(fmt.Errorf("hook on %s: %w", p, err))
 		return
 	}
 	r.parts.hooks = append(r.parts.hooks, &hookEntry{
@@ -183,7 +183,7 @@ func (r *Registrar) countHooks(p phase.Phase) int {
 // Gate registers a gate over tool calls.
 func (r *Registrar) Gate(g gate.Gate, options ...GateOption) {
 	if g == nil {
-		r.live("nil gate")
+		r.live(errors.New("nil gate"))
 		return
 	}
 	r.addGate(g, false, options)
@@ -192,14 +192,14 @@ func (r *Registrar) Gate(g gate.Gate, options ...GateOption) {
 // Policy registers a typed gate over tool calls.
 func (r *Registrar) Policy(p gate.Policy, options ...GateOption) {
 	if p == nil {
-		r.live("nil policy")
+		r.live(errors.New("nil policy"))
 		return
 	}
 	r.addGate(gate.FromPolicy(p), true, options)
 }
 
 func (r *Registrar) addGate(g gate.Gate, policy bool, options []GateOption) {
-	if !r.live("") {
+	if !r.live(nil) {
 		return
 	}
 	var o gateOptions
@@ -209,7 +209,7 @@ func (r *Registrar) addGate(g gate.Gate, policy bool, options []GateOption) {
 		}
 	}
 	if o.timeout < 0 {
-		r.live("gate: negative timeout")
+		r.live(errors.New("gate: negative timeout"))
 		return
 	}
 	r.parts.gates = append(r.parts.gates, &gateEntry{
@@ -222,10 +222,10 @@ func (r *Registrar) addGate(g gate.Gate, policy bool, options []GateOption) {
 // registration order, each on the result of the one before.
 func (r *Registrar) Transform(t inference.Transform, options ...TransformOption) {
 	if t == nil {
-		r.live("nil transform")
+		r.live(errors.New("nil transform"))
 		return
 	}
-	if !r.live("") {
+	if !r.live(nil) {
 		return
 	}
 	var o transformOptions
@@ -235,7 +235,7 @@ func (r *Registrar) Transform(t inference.Transform, options ...TransformOption)
 		}
 	}
 	if o.timeout < 0 {
-		r.live("transform: negative timeout")
+		r.live(errors.New("transform: negative timeout"))
 		return
 	}
 	r.parts.transforms = append(r.parts.transforms, &transformEntry{plugin: r.plugin, transform: t, opts: o})
@@ -245,10 +245,10 @@ func (r *Registrar) Transform(t inference.Transform, options ...TransformOption)
 func (r *Registrar) Tool(tools ...Tool) {
 	for _, t := range tools {
 		if t == nil {
-			r.live("nil tool")
+			r.live(errors.New("nil tool"))
 		} else if err := validTool(t); err != nil {
-			r.live(err.Error())
-		} else if r.live("") {
+			r.live(err)
+		} else if r.live(nil) {
 			r.parts.tools = append(r.parts.tools, t)
 		}
 	}

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -87,14 +88,8 @@ func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run
 	} else {
 		r.out = newEmitter(c.Observers, in.sink, c.Limits.EventBuffer, c.Limits.Grace)
 	}
-	d, err := effects.NewDispatcher(t.eng.effects, effects.Config{
-		Mode:    c.EffectMode,
-		Queue:   c.Limits.EffectQueue,
-		Timeout: c.Limits.EffectTimeout,
-		Now:     c.Now,
-		Report:  r.effectDone,
-	})
-	r.dispatch = d
+	var err error
+	r.dispatch, err = r.dispatcher(c.EffectMode, r.effectDone)
 	return r, err
 }
 
@@ -119,6 +114,7 @@ type scene struct {
 	result inference.ToolResult
 	answer *phase.Answer
 	err    error
+	aside  bool // done by somebody beside the run, who never waits for observers
 }
 
 // context builds what user code is told. It is the only place that does.
@@ -151,7 +147,7 @@ func (r *run) watched() bool { return r.out != nil }
 
 func (r *run) emit(sc scene, build func(Header) Event) {
 	if r.out != nil {
-		r.send(heldEvent{r.header(sc), build})
+		r.send(heldEvent{r.header(sc), build}, !sc.aside)
 	}
 }
 
@@ -168,18 +164,21 @@ func (r *run) header(sc scene) Header {
 	}
 }
 
-func (r *run) send(e heldEvent) {
+// send passes an event on. wait says that the caller may be held back while an
+// observer is too far behind: an observer that itself does something to the run
+// would wait for itself.
+func (r *run) send(e heldEvent, wait bool) {
 	if r.held != nil {
 		r.held.add(e)
 		return
 	}
-	r.out.emit(e.header, e.build)
+	r.out.emit(e.header, e.build, wait)
 }
 
 // replay emits events that were held back while they were out of turn.
 func (r *run) replay(held *heldEvents) {
 	for _, e := range held.take() {
-		r.send(e)
+		r.send(e, true)
 	}
 }
 
@@ -196,15 +195,21 @@ func (r *run) warn(sc scene, plugin, format string, args ...any) {
 // depend on the timing of a background.
 func (r *run) drain(ctx context.Context) {
 	// Failures are in each effect's outcome; the error of the drain repeats them.
-	_ = r.dispatch.Close(ctx)
+	if err := r.dispatch.Close(ctx); errors.Is(err, effects.ErrUndelivered) {
+		// The effect at work was given up on; its outcome is on its way.
+		_ = r.dispatch.Close(context.WithoutCancel(ctx))
+	}
 	for _, e := range r.background.take() {
 		e.header = r.header(scene{})
-		r.send(e)
+		r.send(e, true)
 	}
 }
 
 // effectDone is called by the dispatcher for every effect, in order of delivery.
 func (r *run) effectDone(o effects.Outcome) {
+	if tooLate(o) {
+		return // deliver sees to it
+	}
 	if o.Err != nil {
 		r.stats.effectsFailed.Add(1)
 	} else {
@@ -213,15 +218,18 @@ func (r *run) effectDone(o effects.Outcome) {
 	if r.out == nil {
 		return
 	}
-	told := func(h Header) Event {
+	if r.eng.config.EffectMode == effects.Background {
+		r.background.add(heldEvent{build: effectFinished(o)})
+		return
+	}
+	r.emit(scene{aside: true}, effectFinished(o))
+}
+
+func effectFinished(o effects.Outcome) func(Header) Event {
+	return func(h Header) Event {
 		return EffectFinished{Header: h, ID: o.ID, Effect: o.Name, Plugin: o.Owner, Handler: o.Handler,
 			Error: errText(o.Err), Duration: o.Duration}
 	}
-	if r.eng.config.EffectMode == effects.Background {
-		r.background.add(heldEvent{build: told})
-		return
-	}
-	r.emit(scene{}, told)
 }
 
 func errText(err error) string {

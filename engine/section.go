@@ -40,25 +40,21 @@ type AnyConfigKey interface {
 	Name() string
 	// decode reads raw, the empty text being null, and reports its faults to f, at
 	// being where the section is. The result is for phase.NewAgentInfo.
-	decode(f *faults, at *specPath, plugin string, raw inference.JSON, check bool) any
+	decode(f *faults, at specPath, plugin string, raw inference.JSON, check bool) any
 }
 
 type sectionDef[C any] struct {
-	name    string
-	options ConfigOptions[C]
+	name string
+	ConfigOptions[C]
 	aliases bool // a C holds references, so every reader gets its own
 }
 
-// section is the decoded section in the engine's own form.
-type section[C any] struct {
-	value     C              // when C holds no references
-	base, raw inference.JSON // otherwise: the default, if there is one, and the section
-	aliases   bool
-}
+// section returns the decoded settings, which are the caller's.
+type section[C any] func() (C, error)
 
 // NewConfigKey declares a section. The name is unique per engine.
 func NewConfigKey[C any](name string, o ConfigOptions[C]) ConfigKey[C] {
-	return ConfigKey[C]{&sectionDef[C]{name: name, options: o, aliases: state.CheckAlias[C]() != nil}}
+	return ConfigKey[C]{&sectionDef[C]{name, o, state.CheckAlias[C]() != nil}}
 }
 
 // Name returns the name of the section, "" for the zero key.
@@ -75,9 +71,8 @@ func (k ConfigKey[C]) Name() string {
 func (k ConfigKey[C]) Get(pc *phase.Context) C {
 	if pc != nil {
 		v, _ := pc.Agent().Section(k.Name())
-		if s, ok := v.(*section[C]); ok {
-			out, err := s.get()
-			if err == nil {
+		if get, ok := v.(section[C]); ok {
+			if out, err := get(); err == nil {
 				return out
 			}
 		}
@@ -89,109 +84,91 @@ func (k ConfigKey[C]) Get(pc *phase.Context) C {
 // about this section only; it joins every fault of it.
 func (k ConfigKey[C]) From(spec AgentSpec) (C, error) {
 	f := &faults{source: spec.source, agent: spec.ID}
-	at := (*specPath)(nil).field("sections").field(k.Name())
-	v := k.decode(f, at, k.Name(), spec.Sections[k.Name()], true)
+	v := k.decode(f, specPath{"sections", k.Name()}, k.Name(), spec.Sections[k.Name()], true)
 	if err := f.err(); err != nil {
 		var zero C
 		return zero, err
 	}
-	return v.(*section[C]).get()
+	return v.(section[C])()
 }
 
 func (k ConfigKey[C]) defaults() (v C) {
-	if k.def != nil && k.def.options.Default != nil {
-		v = k.def.options.Default()
+	if k.def != nil && k.def.Default != nil {
+		v = k.def.Default()
 	}
 	return v
 }
 
-func (k ConfigKey[C]) decode(f *faults, at *specPath, plugin string, raw inference.JSON, check bool) any {
+func (k ConfigKey[C]) decode(f *faults, at specPath, plugin string, raw inference.JSON, check bool) any {
 	if k.def == nil {
 		f.name(at, "the section's key was not made by NewConfigKey")
 		return nil
 	}
-	s := &section[C]{raw: raw, aliases: k.def.aliases}
-	try := func(what string, fn func() error) bool {
-		// A goroutine of its own, because plugin code may also end the one it runs in.
-		_, err := detached(context.Background(), plugin, 0, func(context.Context) (struct{}, error) { return struct{}{}, fn() })
-		if err != nil {
-			f.value(at, "%s%v", what, cause(err)).Err = err
+	doing := "the default: "
+	// A goroutine of its own, because plugin code may also end the one it runs in.
+	get, err := detached(context.Background(), plugin, 0, func(context.Context) (section[C], error) {
+		value, base := k.defaults(), inference.JSON("")
+		if k.def.aliases && k.def.Default != nil {
+			var err error
+			if base, err = inference.ToJSON(value); err != nil {
+				return nil, err
+			}
 		}
-		return err == nil
-	}
-	before := len(f.list)
-	ok := try("the default: ", func() (err error) {
-		if s.value = k.defaults(); s.aliases && k.def.options.Default != nil {
-			s.base, err = inference.ToJSON(s.value)
+		doing = ""
+		if fits, err := k.fits(f, at, plugin, raw); !fits || err != nil {
+			return nil, err
 		}
-		return err
+		get := k.reader(value, base, raw)
+		value, err := get()
+		if err == nil && check && k.def.Check != nil {
+			err = k.def.Check(value)
+		}
+		if !k.def.aliases {
+			get = func() (C, error) { return value, nil }
+		}
+		return get, err
 	})
-	if ok && raw != "" {
-		ok = try("", func() error { return k.shape(f, at, plugin, raw) })
-	}
-	if !ok || len(f.list) > before {
-		return nil
-	}
-	ok = try("", func() (err error) {
-		if s.aliases {
-			s.value, err = s.get()
-		} else if raw != "" {
-			err = raw.Decode(&s.value)
+	if err != nil {
+		text := err
+		var bad *inference.JSONError
+		if errors.As(err, &bad) {
+			text = bad.Err // without its place in a text that the user never saw
 		}
-		if err != nil || !check || k.def.options.Check == nil {
-			return err
-		}
-		return k.def.options.Check(s.value)
-	})
-	if !ok {
-		return nil
+		f.value(at, "%s%v", doing, text).Err = err
 	}
-	if s.aliases {
-		var zero C
-		s.value = zero // Check may have kept what it refers to
-	}
-	return s
+	return get
 }
 
-// shape reports what in raw does not fit a C.
-func (k ConfigKey[C]) shape(f *faults, at *specPath, plugin string, raw inference.JSON) error {
-	n, syntax := parseNode("", []byte(raw))
-	if syntax != nil {
-		return errors.New(syntax.Msg)
+// reader returns a function that decodes raw on top of the default, which is
+// base if a C holds references and value if not.
+func (k ConfigKey[C]) reader(value C, base, raw inference.JSON) section[C] {
+	return func() (v C, err error) {
+		if !k.def.aliases {
+			v = value
+		} else if base != "" {
+			if err := json.Unmarshal([]byte(base), &v); err != nil {
+				return v, fmt.Errorf("the default cannot be read back from JSON: %w", err)
+			}
+		}
+		if raw != "" {
+			err = raw.Decode(&v)
+		}
+		return v, err
+	}
+}
+
+// fits reports what in raw does not fit a C, and whether all does.
+func (k ConfigKey[C]) fits(f *faults, at specPath, plugin string, raw inference.JSON) (bool, error) {
+	if raw == "" {
+		return true, nil
 	}
 	inside := &faults{} // of positions in raw, which is not the spec's text
 	c := treeCopy{faults: inside}
-	n = c.copy(n, at, 0)
-	for _, e := range inside.list {
-		f.at(position{}, at, "%s", e.Msg)
+	n := c.copy(parseNode([]byte(raw)), nil)
+	if len(inside.list) > 0 {
+		return false, errors.New(inside.list[0].Msg)
 	}
-	if len(inside.list) == 0 {
-		shapeCheck{f, plugin}.fit(reflect.TypeFor[C](), n, at)
-	}
-	return nil
-}
-
-func (s *section[C]) get() (C, error) {
-	if !s.aliases {
-		return s.value, nil
-	}
-	var v C
-	if s.base != "" {
-		if err := json.Unmarshal([]byte(s.base), &v); err != nil {
-			return v, fmt.Errorf("the default cannot be read back from JSON: %w", err)
-		}
-	}
-	if s.raw == "" {
-		return v, nil
-	}
-	return v, s.raw.Decode(&v)
-}
-
-// cause drops what an error says of its place in a text that the user never saw.
-func cause(err error) error {
-	var bad *inference.JSONError
-	if errors.As(err, &bad) {
-		return bad.Err
-	}
-	return err
+	before := len(f.list)
+	shapeCheck{f, plugin}.fit(reflect.TypeFor[C](), n, at)
+	return len(f.list) == before, nil
 }

@@ -64,7 +64,7 @@ type AgentSpec struct {
 	// Sections holds the settings of plugins by section name; see ConfigKey.
 	Sections map[string]inference.JSON `json:"sections,omitempty"`
 
-	source *specSource // nil for a spec made in Go
+	source specSource // zero for a spec made in Go
 }
 
 // Active reports whether the behavioural parts of that plugin are active for
@@ -103,57 +103,49 @@ type specText AgentSpec
 // to an equal spec: members in a fixed order, unset ones left out, sections
 // compact and sorted. A section that is not JSON is an error.
 func (s AgentSpec) MarshalJSON() ([]byte, error) {
-	out := s.Clone()
-	for name, raw := range out.Sections {
+	s.Sections = maps.Clone(s.Sections)
+	for name, raw := range s.Sections {
 		c, err := raw.Canonical()
 		if err != nil {
 			return nil, fmt.Errorf("engine: section %q of agent %q: %w", name, s.ID, err)
 		}
-		out.Sections[name] = c
+		s.Sections[name] = c
 	}
-	for name, raw := range s.Params.Extra.All() {
-		if c, err := raw.Canonical(); err == nil {
-			out.Params.Extra = out.Params.Extra.With(name, c)
-		}
-	}
-	text, err := inference.ToJSON(specText(out))
+	text, err := inference.ToJSON(specText(s))
 	return []byte(text), err
 }
 
 // UnmarshalJSON reads what ParseSpec reads, as strictly. Its errors have no
 // positions, because it cannot tell where in its text the spec begins.
 func (s *AgentSpec) UnmarshalJSON(text []byte) error {
-	n, syntax := parseNode("", text)
-	if syntax != nil {
-		syntax.Line, syntax.Column = 0, 0
-		return syntax
-	}
-	read, f := readSpec("", n)
+	read, f := readSpec("", parseNode(text))
 	for _, e := range f.list {
 		e.Line, e.Column = 0, 0
 	}
 	if err := f.err(); err != nil {
 		return err
 	}
-	read.source = nil
+	read.source = specSource{}
 	*s = read
 	return nil
 }
 
+// nameList is a field that is a list of names.
 type nameList struct {
 	field string
 	names *[]string
+	what  string // they name; "" for patterns
 }
 
 // lists returns the fields that are lists of names, in the order of the form.
 func (s *AgentSpec) lists() []nameList {
 	return []nameList{
-		{"plugin_ids", &s.PluginIDs},
-		{"active_hook_filter", &s.ActiveHookFilter},
-		{"allowed_tools", &s.AllowedTools},
-		{"allowed_tool_patterns", &s.AllowedToolPatterns},
-		{"excluded_tools", &s.ExcludedTools},
-		{"excluded_tool_patterns", &s.ExcludedToolPatterns},
-		{"delegates", &s.Delegates},
+		{"plugin_ids", &s.PluginIDs, "plugin"},
+		{"active_hook_filter", &s.ActiveHookFilter, "plugin"},
+		{"allowed_tools", &s.AllowedTools, "tool"},
+		{"allowed_tool_patterns", &s.AllowedToolPatterns, ""},
+		{"excluded_tools", &s.ExcludedTools, "tool"},
+		{"excluded_tool_patterns", &s.ExcludedToolPatterns, ""},
+		{"delegates", &s.Delegates, "agent"},
 	}
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"maps"
 	"path"
@@ -20,48 +21,39 @@ func (s AgentSpec) Validate() error {
 
 // rules reports values that no engine could accept.
 func (s *AgentSpec) rules(f *faults) {
-	var root *specPath
 	if s.ID == "" {
-		f.value(root.field("id"), "an agent needs an id")
+		f.value(specPath{"id"}, "an agent needs an id")
 	}
 	if s.MaxRounds < 0 {
-		f.value(root.field("max_rounds"), "want 0 (for %d) or more, got %d", DefaultMaxRounds, s.MaxRounds)
+		f.value(specPath{"max_rounds"}, "want 0 (for %d) or more, got %d", DefaultMaxRounds, s.MaxRounds)
 	}
 	for i, c := range s.StopConditions {
-		c.rules(f, root.field("stop_conditions").item(i))
+		c.rules(f, specPath{"stop_conditions", i})
 	}
-	switch s.ToolExecution {
-	case "", ToolsSequential, ToolsParallel:
-	default:
-		f.unknownValue(root.field("tool_execution"), "tool execution", string(s.ToolExecution), []string{string(ToolsSequential), string(ToolsParallel)})
-	}
+	f.oneOf(specPath{"tool_execution"}, "tool execution", string(cmp.Or(s.ToolExecution, ToolsSequential)),
+		string(ToolsSequential), string(ToolsParallel))
 	s.paramRules(f)
 	for _, list := range s.lists() {
-		seen := map[string]int{}
 		for i, name := range *list.names {
-			at := root.field(list.field).item(i)
-			first, twice := seen[name]
+			at := specPath{list.field, i}
+			first := slices.Index(*list.names, name)
+			_, err := path.Match(name, "")
 			switch {
 			case name == "":
 				f.value(at, "an empty name")
-			case twice:
+			case first < i:
 				f.value(at, "%q is listed twice, first at [%d]; keep one", name, first)
-			case strings.HasSuffix(list.field, "_patterns"):
-				if _, err := path.Match(name, ""); err != nil {
-					f.value(at, "%q is not a pattern as path.Match takes it: %v", name, err).Err = err
-				}
-			case list.field == "delegates" && name == s.ID:
+			case list.what == "" && err != nil:
+				f.value(at, "%q is not a pattern as path.Match takes it: %v", name, err).Err = err
+			case list.what == "agent" && name == s.ID:
 				f.value(at, "an agent cannot delegate to itself")
 			case list.field == "active_hook_filter" && !s.uses(name):
-				f.unknownValue(at, "plugin in plugin_ids named", name, s.PluginIDs)
-			}
-			if !twice {
-				seen[name] = i
+				f.oneOf(at, "plugin in plugin_ids named", name, s.PluginIDs...)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Sections)) {
-		if at := root.field("sections").field(name); name == "" {
+		if at := (specPath{"sections", name}); name == "" {
 			f.name(at, "a section without a name")
 		} else if !s.Sections[name].Valid() {
 			f.value(at, "not JSON")
@@ -70,34 +62,23 @@ func (s *AgentSpec) rules(f *faults) {
 }
 
 func (s *AgentSpec) paramRules(f *faults) {
-	at := (*specPath)(nil).field("params")
-	if s.ReasoningEffort.IsSet() && s.Params.ReasoningEffort.IsSet() {
-		f.value(at.field("reasoning_effort"), "reasoning_effort is set outside params too; keep one")
+	p, at := s.Params, specPath{"params"}
+	if s.ReasoningEffort.IsSet() && p.ReasoningEffort.IsSet() {
+		f.value(at.to("reasoning_effort"), "reasoning_effort is set outside params too; keep one")
 	}
-	s.effortRule(f, (*specPath)(nil).field("reasoning_effort"), s.ReasoningEffort)
-	s.effortRule(f, at.field("reasoning_effort"), s.Params.ReasoningEffort)
-	for _, one := range []inference.Params{
-		{Temperature: s.Params.Temperature},
-		{MaxTokens: s.Params.MaxTokens},
-		{TopP: s.Params.TopP},
-	} {
+	efforts := []string{"none", "low", "medium", "high", "max"}
+	f.oneOf(specPath{"reasoning_effort"}, "reasoning effort", string(s.ReasoningEffort.Or("none")), efforts...)
+	f.oneOf(at.to("reasoning_effort"), "reasoning effort", string(p.ReasoningEffort.Or("none")), efforts...)
+	for _, one := range []inference.Params{{Temperature: p.Temperature}, {MaxTokens: p.MaxTokens}, {TopP: p.TopP}, {Extra: p.Extra}} {
 		var bad *inference.FieldError
-		if errors.As(one.Validate(), &bad) {
-			f.value(at.field(string(bad.Field)), "want %s, got %s", bad.Want, bad.Value).Err = bad
+		if !errors.As(one.Validate(), &bad) {
+			continue
 		}
-	}
-	for name, v := range s.Params.Extra.All() {
-		if name == "" || !v.Valid() {
-			f.value(at.field("extra").field(name), "want a name and one JSON value")
+		field := at.to(string(bad.Field))
+		if name, extra := strings.CutPrefix(string(bad.Field), string(inference.ExtraField(""))); extra {
+			field = at.to("extra", name)
 		}
-	}
-}
-
-func (s *AgentSpec) effortRule(f *faults, at *specPath, effort inference.Opt[inference.Effort]) {
-	if e, ok := effort.Get(); ok {
-		if _, err := inference.ParseEffort(string(e)); err != nil {
-			f.unknownValue(at, "reasoning effort", string(e), []string{"none", "low", "medium", "high", "max"})
-		}
+		f.value(field, "want %s, got %s", bad.Want, bad.Value).Err = bad
 	}
 }
 
@@ -122,30 +103,25 @@ type sectionInfo struct {
 func (c *catalog) check(s AgentSpec) (map[string]any, error) {
 	f := &faults{source: s.source, agent: s.ID}
 	s.rules(f)
-	var root *specPath
-	tools := slices.Clone(c.tools)
+	known := map[string][]string{"plugin": c.plugins, "tool": slices.Clone(c.tools), "agent": c.agents}
 	for _, id := range s.Delegates {
-		tools = append(tools, DelegatePrefix+id)
+		known["tool"] = append(known["tool"], DelegatePrefix+id)
 	}
 	for _, list := range s.lists() {
-		what, known := c.namesFor(list.field, tools)
-		if what == "" {
-			continue
-		}
 		for i, name := range *list.names {
-			if !slices.Contains(known, name) {
-				f.unknownValue(root.field(list.field).item(i), what, name, known)
+			if list.what != "" {
+				f.oneOf(specPath{list.field, i}, list.what, name, known[list.what]...)
 			}
 		}
 	}
 	if len(c.models) > 0 && s.ModelID == "" {
-		f.value(root.field("model_id"), "name a model; known: %s", listed(c.models))
-	} else if len(c.models) > 0 && !slices.Contains(c.models, s.ModelID) {
-		f.unknownValue(root.field("model_id"), "model", s.ModelID, c.models)
+		f.value(specPath{"model_id"}, "name a model; known: %s", listed(c.models))
+	} else if len(c.models) > 0 {
+		f.oneOf(specPath{"model_id"}, "model", s.ModelID, c.models...)
 	}
 	for i, stop := range s.StopConditions {
-		if stop.Type == StopTypeStopOnTool && !slices.Contains(tools, stop.Tool) {
-			f.unknownValue(root.field("stop_conditions").item(i).field("tool"), "tool", stop.Tool, tools)
+		if stop.Type == StopTypeStopOnTool {
+			f.oneOf(specPath{"stop_conditions", i, "tool"}, "tool", stop.Tool, known["tool"]...)
 		}
 	}
 	sections := c.decode(s, f)
@@ -155,26 +131,14 @@ func (c *catalog) check(s AgentSpec) (map[string]any, error) {
 	return sections, nil
 }
 
-func (c *catalog) namesFor(field string, tools []string) (what string, known []string) {
-	switch field {
-	case "plugin_ids", "active_hook_filter":
-		return "plugin", c.plugins
-	case "allowed_tools", "excluded_tools":
-		return "tool", tools
-	case "delegates":
-		return "agent", c.agents
-	}
-	return "", nil
-}
-
 func (c *catalog) decode(s AgentSpec, f *faults) map[string]any {
-	at := (*specPath)(nil).field("sections")
+	at := specPath{"sections"}
 	known := slices.Sorted(maps.Keys(c.sections))
 	for _, name := range slices.Sorted(maps.Keys(s.Sections)) {
 		if info, ok := c.sections[name]; !ok {
-			f.unknownName(at.field(name), "section", known)
+			f.name(at.to(name), "").unknown("section", name, known)
 		} else if !s.uses(info.plugin) {
-			f.name(at.field(name), "the section belongs to plugin %q, which plugin_ids does not list", info.plugin)
+			f.name(at.to(name), "the section belongs to plugin %q, which plugin_ids does not list", info.plugin)
 		}
 	}
 	decoded := make(map[string]any, len(known))
@@ -183,7 +147,7 @@ func (c *catalog) decode(s AgentSpec, f *faults) map[string]any {
 		raw, given := s.Sections[name]
 		// The settings of a plugin that nobody asked for need not be complete.
 		check := given || s.Active(info.plugin)
-		decoded[name] = info.key.decode(f, at.field(name), info.plugin, raw, check)
+		decoded[name] = info.key.decode(f, at.to(name), info.plugin, raw, check)
 	}
 	return decoded
 }

@@ -33,28 +33,20 @@ type SpecError struct {
 // Error returns "engine: file:line:column: path: message". Without a position it
 // names the agent instead.
 func (e *SpecError) Error() string {
-	var b strings.Builder
-	b.WriteString("engine: ")
-	at := e.File + position{e.Line, e.Column}.phrase(":")
-	if e.File == "" {
-		at = position{e.Line, e.Column}.phrase("")
+	where := "agent spec"
+	if e.Agent != "" {
+		where = fmt.Sprintf("agent %q", e.Agent)
 	}
-	switch {
-	case at != "":
-		b.WriteString(at + ": ")
-	case e.Agent != "":
-		fmt.Fprintf(&b, "agent %q: ", e.Agent)
-	default:
-		b.WriteString("agent spec: ")
-	}
+	place := strings.TrimPrefix(e.File+position{e.Line, e.Column}.phrase(":"), ":")
+	text := "engine: " + cmp.Or(place, where) + ": "
 	if e.Path != "" {
-		b.WriteString(e.Path + ": ")
+		text += e.Path + ": "
 	}
-	b.WriteString(e.Msg)
+	text += e.Msg
 	if e.Nearest != "" {
-		fmt.Fprintf(&b, "; did you mean %q?", e.Nearest)
+		text += fmt.Sprintf("; did you mean %q?", e.Nearest)
 	}
-	return b.String()
+	return text
 }
 
 // Is reports whether target is ErrSpec.
@@ -63,44 +55,14 @@ func (e *SpecError) Is(target error) bool { return target == ErrSpec }
 // Unwrap returns the cause, if plugin code reported the fault.
 func (e *SpecError) Unwrap() error { return e.Err }
 
-// specSource is the text that a spec was read from. It is never changed, so
-// copies of a spec share it.
-type specSource struct {
-	file string
-	root *SpecNode
+// oneOf reports that the value at p is none of the known names, unless it is.
+func (f *faults) oneOf(p specPath, what, name string, known ...string) {
+	if !slices.Contains(known, name) {
+		f.value(p, "").unknown(what, name, known)
+	}
 }
 
-// faults collects what is wrong with one spec. Of several faults of one value
-// the first counts: the others tend to follow from it.
-type faults struct {
-	source *specSource // nil for a spec made in Go
-	agent  string
-	list   []*SpecError
-	seen   map[string]bool
-}
-
-// value reports a fault of the value at p.
-func (f *faults) value(p *specPath, format string, args ...any) *SpecError {
-	_, pos := f.locate(p)
-	return f.at(pos, p, format, args...)
-}
-
-// name reports a fault of the member's name at p.
-func (f *faults) name(p *specPath, format string, args ...any) *SpecError {
-	pos, _ := f.locate(p)
-	return f.at(pos, p, format, args...)
-}
-
-// unknownValue reports that the value at p is not one of the known names.
-func (f *faults) unknownValue(p *specPath, what, name string, known []string) {
-	f.value(p, "").unknown(what, name, known)
-}
-
-// unknownName reports that the member at p has a name that is not known.
-func (f *faults) unknownName(p *specPath, what string, known []string) {
-	f.name(p, "").unknown(what, p.name, known)
-}
-
+// unknown says that name is none of the known ones.
 func (e *SpecError) unknown(what, name string, known []string) {
 	e.Msg = fmt.Sprintf("no %s %q", what, name)
 	e.Nearest = nearest(name, known)
@@ -113,28 +75,53 @@ func (e *SpecError) unknown(what, name string, known []string) {
 	}
 }
 
-func (f *faults) locate(p *specPath) (name, value position) {
-	if f.source == nil {
-		return position{}, position{}
-	}
-	return f.source.root.locate(p)
+// specSource is the text that a spec was read from. It is never changed, so
+// copies of a spec share it.
+type specSource struct {
+	file string
+	root *SpecNode // nil for a spec made in Go
 }
 
-// at reports a fault at pos. It returns the error so that details can be added;
-// one that is not counted is returned all the same.
-func (f *faults) at(pos position, p *specPath, format string, args ...any) *SpecError {
-	e := &SpecError{Line: pos.line, Column: pos.column, Agent: f.agent, Path: p.String(), Msg: fmt.Sprintf(format, args...)}
-	if f.source != nil {
-		e.File = f.source.file
+// faults collects what is wrong with one spec. Of several faults of one value
+// the first counts: the others tend to follow from it.
+type faults struct {
+	source specSource
+	agent  string
+	list   []*SpecError
+	seen   map[string]bool
+}
+
+// value reports a fault of the value at p, or of its absence. It returns the
+// error so that details can be added; one that does not count is returned all
+// the same.
+func (f *faults) value(p specPath, format string, args ...any) *SpecError {
+	n := f.find(p).Value
+	return f.at(position{n.Line, n.Column}, p, format, args...)
+}
+
+// name reports a fault of the member's name at p, as value does.
+func (f *faults) name(p specPath, format string, args ...any) *SpecError {
+	m := f.find(p)
+	return f.at(position{m.Line, m.Column}, p, format, args...)
+}
+
+func (f *faults) find(p specPath) SpecMember {
+	m, _ := cmp.Or(f.source.root, &SpecNode{}).find(p)
+	return m
+}
+
+func (f *faults) at(pos position, p specPath, format string, args ...any) *SpecError {
+	e := &SpecError{
+		File: f.source.file, Line: pos.line, Column: pos.column, Agent: f.agent,
+		Path: p.String(), Msg: fmt.Sprintf(format, args...),
 	}
-	if f.seen[e.Path] {
-		return e
+	if !f.seen[e.Path] {
+		f.list = append(f.list, e)
 	}
 	if f.seen == nil {
 		f.seen = map[string]bool{}
 	}
 	f.seen[e.Path] = true
-	f.list = append(f.list, e)
 	return e
 }
 
@@ -143,9 +130,9 @@ func (f *faults) err() error {
 	slices.SortStableFunc(f.list, func(a, b *SpecError) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
-	errs := make([]error, len(f.list))
-	for i, e := range f.list {
-		errs[i] = e
+	var errs []error
+	for _, e := range f.list {
+		errs = append(errs, e)
 	}
 	return errors.Join(errs...)
 }

@@ -1,7 +1,7 @@
 package engine
 
 import (
-	"encoding/json"
+	"regexp"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -41,6 +41,8 @@ type SpecNode struct {
 	// Line and Column say where the value begins, counted from 1, columns in
 	// characters. Zero means unknown.
 	Line, Column int
+
+	fault string // why the text could not be read; the node has no kind then
 }
 
 // SpecMember is one named value of an object.
@@ -53,36 +55,30 @@ type SpecMember struct {
 // JSON returns the node as canonical JSON: compact, members sorted by name,
 // numbers as written. It must be a tree that SpecFromNode would accept.
 func (n *SpecNode) JSON() inference.JSON {
-	text, err := inference.ToJSON(n.plain())
+	var plain any
+	switch n.Kind {
+	case StringNode:
+		plain = n.Text
+	case BoolNode, NumberNode:
+		plain = inference.JSON(n.Text)
+	case ListNode:
+		items := []inference.JSON{}
+		for _, item := range n.Items {
+			items = append(items, item.JSON())
+		}
+		plain = items
+	case ObjectNode:
+		members := map[string]inference.JSON{}
+		for _, m := range n.Members {
+			members[m.Name] = m.Value.JSON()
+		}
+		plain = members
+	}
+	text, err := inference.ToJSON(plain)
 	if err != nil {
 		return "null" // of a number that is none, which SpecFromNode refuses
 	}
 	return text
-}
-
-func (n *SpecNode) plain() any {
-	switch n.Kind {
-	case StringNode:
-		return n.Text
-	case NumberNode:
-		return json.Number(n.Text)
-	case BoolNode:
-		return n.Text == "true"
-	case ListNode:
-		items := make([]any, len(n.Items))
-		for i, item := range n.Items {
-			items[i] = item.plain()
-		}
-		return items
-	case ObjectNode:
-		members := make(map[string]any, len(n.Members))
-		for _, m := range n.Members {
-			members[m.Name] = m.Value.plain()
-		}
-		return members
-	default:
-		return nil
-	}
 }
 
 // Bounds of a spec's text. They are far above any real spec and keep a hostile
@@ -100,59 +96,54 @@ type treeCopy struct {
 	broken bool // the tree as a whole is unusable
 }
 
-func (c *treeCopy) copy(n *SpecNode, at *specPath, depth int) *SpecNode {
+func (c *treeCopy) copy(n *SpecNode, at specPath) *SpecNode {
+	if n == nil {
+		n = &SpecNode{fault: "no value"}
+	}
+	fail := func(at specPath, format string, args ...any) {
+		c.broken = true
+		c.faults.at(position{n.Line, n.Column}, at, format, args...)
+	}
 	c.nodes++
 	switch {
 	case c.broken:
-		return nil
-	case n == nil:
-		return c.fail(position{}, at, "no value")
-	case depth > maxSpecDepth:
-		return c.fail(n.position(), nil, "nested deeper than %d levels", maxSpecDepth)
+	case n.fault != "":
+		fail(at, "%s", n.fault)
 	case c.nodes > maxSpecNodes:
-		return c.fail(n.position(), nil, "more than %d values", maxSpecNodes)
+		fail(nil, "more than %d values", maxSpecNodes)
+	case len(at) == maxSpecDepth && n.Kind >= ListNode:
+		fail(nil, "nested deeper than %d levels", maxSpecDepth)
+	case n.Kind < NullNode || n.Kind > ObjectNode:
+		fail(at, "a node of unknown kind %d", n.Kind)
+	case n.Kind == BoolNode && n.Text != "true" && n.Text != "false":
+		fail(at, "%.40q is neither true nor false", n.Text)
+	case n.Kind == NumberNode && !numberText.MatchString(n.Text):
+		fail(at, "%.40q is not a number as JSON writes it", n.Text)
 	}
-	out := &SpecNode{Kind: n.Kind, Text: n.Text, Line: n.Line, Column: n.Column}
+	if c.broken {
+		return nil
+	}
+	out := &SpecNode{Kind: n.Kind, Text: strings.ToValidUTF8(n.Text, "\uFFFD"), Line: n.Line, Column: n.Column}
 	switch n.Kind {
-	case NullNode, StringNode:
-		out.Text = strings.ToValidUTF8(n.Text, "\uFFFD")
-	case BoolNode:
-		if n.Text != "true" && n.Text != "false" {
-			return c.fail(n.position(), at, "%.40q is neither true nor false", n.Text)
-		}
-	case NumberNode:
-		if !isNumber(n.Text) {
-			return c.fail(n.position(), at, "%.40q is not a number as JSON writes it", n.Text)
-		}
 	case ListNode:
 		for i, item := range n.Items {
-			out.Items = append(out.Items, c.copy(item, at.item(i), depth+1))
+			out.Items = append(out.Items, c.copy(item, at.to(i)))
 		}
 	case ObjectNode:
-		first := make(map[string]SpecMember, len(n.Members))
+		first := map[string]position{}
 		for _, m := range n.Members {
 			m.Name = strings.ToValidUTF8(m.Name, "\uFFFD")
+			here := position{m.Line, m.Column}
 			if earlier, twice := first[m.Name]; twice {
-				c.faults.at(position{m.Line, m.Column}, at.field(m.Name), "field %q appears twice%s; keep one",
-					m.Name, position{earlier.Line, earlier.Column}.phrase(", first at "))
+				c.faults.at(here, at.to(m.Name), "field %q appears twice%s; keep one", m.Name, earlier.phrase(", first at "))
 				continue
 			}
-			first[m.Name] = m
-			m.Value = c.copy(m.Value, at.field(m.Name), depth+1)
+			first[m.Name] = here
+			m.Value = c.copy(m.Value, at.to(m.Name))
 			out.Members = append(out.Members, m)
 		}
-	default:
-		return c.fail(n.position(), at, "a node of unknown kind %d", n.Kind)
 	}
 	return out
 }
 
-func (c *treeCopy) fail(pos position, at *specPath, format string, args ...any) *SpecNode {
-	c.broken = true
-	c.faults.at(pos, at, format, args...)
-	return nil
-}
-
-func isNumber(text string) bool {
-	return text != "" && (text[0] == '-' || text[0] >= '0' && text[0] <= '9') && json.Valid([]byte(text)) && strings.TrimSpace(text) == text
-}
+var numberText = regexp.MustCompile(`^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$`)

@@ -1,12 +1,13 @@
 package engine
 
 import (
+	"cmp"
 	"encoding"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strconv"
+	"slices"
 	"strings"
 )
 
@@ -18,65 +19,71 @@ type shapeCheck struct {
 	plugin string // whose type it is; "" for the spec's own
 }
 
-func (f shapeCheck) fit(t reflect.Type, n *SpecNode, at *specPath) {
-	for t.Kind() == reflect.Pointer && !decodesItself(t) {
-		if n.Kind == NullNode && f.plugin != "" {
-			return
-		}
-		t = t.Elem()
-	}
-	if decodesItself(t) || isBytes(t) {
-		f.fitLeaf(t, n, at)
-		return
-	}
-	want := func(kind NodeKind) bool {
-		if n.Kind != kind {
-			f.value(at, "want %s, got %s", kind, n.Kind)
-		}
-		return n.Kind == kind
-	}
+func (f shapeCheck) fit(t reflect.Type, n *SpecNode, at specPath) {
 	// A plugin may say what null means. For a list of the spec it could be read as
 	// none or as all, so it is refused.
 	null := n.Kind == NullNode && f.plugin != ""
-	switch kind := t.Kind(); kind {
-	case reflect.Bool:
-		want(BoolNode)
-	case reflect.String:
-		want(StringNode)
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
-		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr,
-		reflect.Float32, reflect.Float64:
-		if want(NumberNode) {
-			f.fitLeaf(t, n, at)
-		}
-	case reflect.Slice, reflect.Array:
-		if kind == reflect.Slice && null || !want(ListNode) {
+	for ; t.Kind() == reflect.Pointer; t = t.Elem() {
+		if null {
 			return
 		}
-		if kind == reflect.Array && len(n.Items) != t.Len() {
-			f.value(at, "want %d items, got %d", t.Len(), len(n.Items))
-			return
-		}
+	}
+	switch want := nodeKind(t); {
+	case want == 0:
+		f.fitLeaf(t, n, at)
+	case null && (t.Kind() == reflect.Slice || t.Kind() == reflect.Map):
+	case n.Kind != want:
+		f.value(at, "want %s, got %s", want, n.Kind)
+	case t.Kind() == reflect.Array && len(n.Items) != t.Len():
+		f.value(at, "want %d items, got %d", t.Len(), len(n.Items))
+	case want == NumberNode:
+		f.fitLeaf(t, n, at)
+	case want == ListNode:
 		for i, item := range n.Items {
-			f.fit(t.Elem(), item, at.item(i))
+			f.fit(t.Elem(), item, at.to(i))
 		}
-	case reflect.Map:
-		if null || !want(ObjectNode) {
-			return
-		}
+	case t.Kind() == reflect.Map:
 		for _, m := range n.Members {
-			f.fit(t.Elem(), m.Value, at.field(m.Name))
+			f.fit(t.Elem(), m.Value, at.to(m.Name))
 		}
-	case reflect.Struct:
-		if want(ObjectNode) {
-			f.fitStruct(t, n, at)
+	case want == ObjectNode:
+		names, types := jsonFields(t)
+		for _, m := range n.Members {
+			if i := slices.Index(names, m.Name); i < 0 {
+				f.name(at.to(m.Name), "").unknown("field", m.Name, names)
+			} else if types[i] != nil {
+				f.fit(types[i], m.Value, at.to(m.Name))
+			}
 		}
-	default: // an interface takes anything; what is left, decoding refuses
 	}
 }
 
+// nodeKind returns the kind of node that a type is written as; 0 for types that
+// only encoding/json can judge: those with code of their own to read them, those
+// under a special rule, and those that take anything.
+func nodeKind(t reflect.Type) NodeKind {
+	p := reflect.PointerTo(t)
+	if p.Implements(reflect.TypeFor[json.Unmarshaler]()) || p.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) ||
+		t == reflect.TypeFor[json.Number]() || t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		return 0
+	}
+	switch k := t.Kind(); {
+	case k == reflect.Bool:
+		return BoolNode
+	case k >= reflect.Int && k <= reflect.Float64:
+		return NumberNode
+	case k == reflect.String:
+		return StringNode
+	case k == reflect.Slice || k == reflect.Array:
+		return ListNode
+	case k == reflect.Map || k == reflect.Struct:
+		return ObjectNode
+	}
+	return 0
+}
+
 // fitLeaf reports what encoding/json has to say about a single value.
-func (f shapeCheck) fitLeaf(t reflect.Type, n *SpecNode, at *specPath) {
+func (f shapeCheck) fitLeaf(t reflect.Type, n *SpecNode, at specPath) {
 	err := guard(f.plugin, 0, func() error { return json.Unmarshal([]byte(n.JSON()), reflect.New(t).Interface()) })
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) && n.Kind != ListNode && n.Kind != ObjectNode {
@@ -92,97 +99,47 @@ func (f shapeCheck) fitLeaf(t reflect.Type, n *SpecNode, at *specPath) {
 }
 
 func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return "a whole number of " + strconv.Itoa(t.Bits()) + " bits"
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64, reflect.Uintptr:
-		return "a whole number of 0 or more and " + strconv.Itoa(t.Bits()) + " bits"
-	case reflect.Float32, reflect.Float64:
+	switch k := t.Kind(); {
+	case k >= reflect.Int && k <= reflect.Int64:
+		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case k >= reflect.Uint && k <= reflect.Uintptr:
+		return fmt.Sprintf("a whole number of 0 or more and %d bits", t.Bits())
+	case k == reflect.Float32 || k == reflect.Float64:
 		return "a number in the range of " + t.String()
-	case reflect.String:
+	case k == reflect.String:
 		return StringNode.String()
-	case reflect.Map, reflect.Struct:
-		return ObjectNode.String()
-	default:
-		return "a value for " + t.String()
+	case nodeKind(t) != 0:
+		return nodeKind(t).String()
 	}
-}
-
-func (f shapeCheck) fitStruct(t reflect.Type, n *SpecNode, at *specPath) {
-	names, fields := jsonFields(t)
-	for _, m := range n.Members {
-		field, ok := fields[m.Name]
-		switch {
-		case !ok:
-			f.unknownName(at.field(m.Name), "field", names)
-		case field != nil:
-			f.fit(field, m.Value, at.field(m.Name))
-		}
-	}
+	return "a value for " + t.String()
 }
 
 // jsonFields returns the names that encoding/json knows for a struct, those of
 // embedded structs included, the outermost winning. The type of a field is nil
 // when its value is written inside a string.
-func jsonFields(t reflect.Type) (names []string, fields map[string]reflect.Type) {
-	fields = map[string]reflect.Type{}
-	seen := map[reflect.Type]bool{}
-	for level := []reflect.Type{t}; len(level) > 0; {
-		var deeper []reflect.Type
-		for _, t := range level {
-			if seen[t] {
-				continue
+func jsonFields(t reflect.Type) (names []string, types []reflect.Type) {
+	structs := []reflect.Type{t}
+	for i := 0; i < len(structs); i++ {
+		for j := range structs[i].NumField() {
+			field := structs[i].Field(j)
+			tag := field.Tag.Get("json")
+			name, options, _ := strings.Cut(tag, ",")
+			inner := field.Type
+			if inner.Kind() == reflect.Pointer {
+				inner = inner.Elem()
 			}
-			seen[t] = true
-			for i := range t.NumField() {
-				sf := t.Field(i)
-				tag := sf.Tag.Get("json")
-				if tag == "-" {
-					continue
+			switch embedded := field.Anonymous && name == "" && inner.Kind() == reflect.Struct; {
+			case tag == "-" || embedded && slices.Contains(structs, inner):
+			case embedded:
+				structs = append(structs, inner)
+			case field.IsExported() && !slices.Contains(names, cmp.Or(name, field.Name)):
+				if slices.Contains(strings.Split(options, ","), "string") {
+					field.Type = nil
 				}
-				name, options, _ := strings.Cut(tag, ",")
-				inner := sf.Type
-				if inner.Kind() == reflect.Pointer {
-					inner = inner.Elem()
-				}
-				if sf.Anonymous && name == "" && inner.Kind() == reflect.Struct {
-					deeper = append(deeper, inner)
-					continue
-				}
-				if !sf.IsExported() {
-					continue
-				}
-				if name == "" {
-					name = sf.Name
-				}
-				if _, taken := fields[name]; taken {
-					continue
-				}
-				names = append(names, name)
-				fields[name] = sf.Type
-				if strings.Contains(","+options+",", ",string,") {
-					fields[name] = nil
-				}
+				names = append(names, cmp.Or(name, field.Name))
+				types = append(types, field.Type)
 			}
 		}
-		level = deeper
 	}
-	return names, fields
-}
-
-var (
-	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
-	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
-	jsonNumber      = reflect.TypeFor[json.Number]()
-)
-
-// decodesItself reports whether a type's own code or a special rule reads it.
-func decodesItself(t reflect.Type) bool {
-	p := reflect.PointerTo(t)
-	return t == jsonNumber || t.Implements(jsonUnmarshaler) || p.Implements(jsonUnmarshaler) ||
-		t.Implements(textUnmarshaler) || p.Implements(textUnmarshaler)
-}
-
-func isBytes(t reflect.Type) bool {
-	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !decodesItself(t.Elem())
+	return names, types
 }

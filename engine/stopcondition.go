@@ -2,6 +2,7 @@ package engine
 
 import (
 	"math"
+	"reflect"
 	"regexp"
 	"slices"
 	"time"
@@ -90,9 +91,9 @@ func (c StopCondition) Timeout() time.Duration {
 	return time.Duration(math.Round(c.Seconds * float64(time.Second)))
 }
 
-// stopFields lists the types and the fields of each, in the order of the
+// stopTypes lists the types and the fields of each, in the order of the
 // constants.
-var stopFields = []struct {
+var stopTypes = []struct {
 	kind   StopType
 	fields []string
 }{
@@ -106,65 +107,60 @@ var stopFields = []struct {
 }
 
 // foreign reports a field of a condition that does not belong to its type.
-func (f *faults) foreign(kind StopType, field string, at *specPath) {
-	for _, t := range stopFields {
+func (f *faults) foreign(kind StopType, field string, at specPath) {
+	for _, t := range stopTypes {
 		if t.kind == kind && field != "type" && !slices.Contains(t.fields, field) {
-			f.name(at.field(field), "a condition of type %s takes no %s; its fields: %s", kind, field, listed(t.fields))
+			f.name(at.to(field), "a condition of type %s takes no %s; its fields: %s", kind, field, listed(t.fields))
 		}
 	}
 }
 
 // rules reports what is wrong with the values of c.
-func (c StopCondition) rules(f *faults, at *specPath) {
-	for _, used := range []struct {
-		field string
-		set   bool
-	}{
-		{"rounds", c.Rounds != 0}, {"seconds", c.Seconds != 0}, {"tokens", c.Tokens != 0}, {"count", c.Count != 0},
-		{"tool", c.Tool != ""}, {"pattern", c.Pattern != ""}, {"repeats", c.Repeats != 0}, {"window", c.Window != 0},
-	} {
-		if used.set {
-			f.foreign(c.Type, used.field, at)
+func (c StopCondition) rules(f *faults, at specPath) {
+	names, _ := jsonFields(reflect.TypeFor[StopCondition]())
+	for i, name := range names {
+		if !reflect.ValueOf(c).Field(i).IsZero() {
+			f.foreign(c.Type, name, at)
 		}
 	}
-	positive := func(field string, ok bool, value any) {
-		if !ok {
-			f.value(at.field(field), "want %s above 0, got %v", field, value)
+	positive := func(field string, n int64) {
+		if n <= 0 {
+			f.value(at.to(field), "want %s above 0, got %d", field, n)
 		}
 	}
 	switch c.Type {
 	case StopTypeMaxRounds:
-		positive("rounds", c.Rounds > 0, c.Rounds)
+		positive("rounds", int64(c.Rounds))
 	case StopTypeTimeout:
 		const limit = float64(math.MaxInt64 / int64(time.Second))
 		if !(c.Seconds > 0 && c.Seconds < limit) || c.Timeout() == 0 {
-			f.value(at.field("seconds"), "want seconds above 0 and below %.0f, got %v", limit, c.Seconds)
+			f.value(at.to("seconds"), "want seconds above 0 and below %.0f, got %v", limit, c.Seconds)
 		}
 	case StopTypeTokenBudget:
-		positive("tokens", c.Tokens > 0, c.Tokens)
+		positive("tokens", c.Tokens)
 	case StopTypeConsecutiveErrors:
-		positive("count", c.Count > 0, c.Count)
+		positive("count", int64(c.Count))
 	case StopTypeStopOnTool:
 		if c.Tool == "" {
-			f.value(at.field("tool"), "want the name of a tool")
+			f.value(at.to("tool"), "want the name of a tool")
 		}
 	case StopTypeContentMatch:
 		if _, err := regexp.Compile(c.Pattern); err != nil {
-			f.value(at.field("pattern"), "not a regular expression: %v", err).Err = err
+			f.value(at.to("pattern"), "not a regular expression: %v", err).Err = err
 		} else if c.Pattern == "" {
-			f.value(at.field("pattern"), "want a regular expression; an empty one matches every answer")
+			f.value(at.to("pattern"), "want a regular expression; an empty one matches every answer")
 		}
 	case StopTypeLoopDetection:
 		if c.repeats() < 2 {
-			f.value(at.field("repeats"), "want 2 repeats or more, got %d", c.Repeats)
+			f.value(at.to("repeats"), "want 2 repeats or more, got %d", c.Repeats)
 		} else if c.Window != 0 && c.Window < c.repeats() {
-			f.value(at.field("window"), "want a window of at least the %d repeats, got %d", c.repeats(), c.Window)
+			f.value(at.to("window"), "want a window of at least the %d repeats, got %d", c.repeats(), c.Window)
 		}
 	default:
-		known := make([]string, len(stopFields))
-		for i, t := range stopFields {
-			known[i] = string(t.kind)
+		var known []string
+		for _, t := range stopTypes {
+			known = append(known, string(t.kind))
 		}
-		f.unknownValue(at.field("type"), "stop condition", string(c.Type), known)
+		f.oneOf(at.to("type"), "stop condition", string(c.Type), known...)
 	}
 }

@@ -83,12 +83,16 @@ func (t *Thread) Submit(ctx context.Context, plugin string, cmd phase.Command) (
 	if err := ctx.Err(); err != nil {
 		return nil, context.Cause(ctx)
 	}
-	r, release, err := t.stage(nil)
-	if err != nil {
-		return nil, err
+	r := t.active.Load()
+	sc := scene{aside: r != nil}
+	if r == nil {
+		var err error
+		if r, err = t.standIn(&agent{info: phase.NewAgentInfo("", "", "", nil)}); err != nil {
+			return nil, err
+		}
+		defer r.release()
 	}
-	defer release()
-	return r.submit(ctx, scene{}, plugin, cmd)
+	return r.submit(ctx, sc, plugin, cmd)
 }
 
 // RunPhase runs one phase of the agent by itself: its hooks, its queued actions
@@ -99,35 +103,28 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 	if !p.Valid() {
 		return nil, unknownPhase(p)
 	}
-	var a *agent
-	if t.active.Load() == nil {
-		var err error
-		if a, err = t.eng.prepare(spec); err != nil {
+	r := t.active.Load()
+	sc := scene{phase: p, aside: r != nil}
+	if r == nil {
+		a, err := t.eng.prepare(spec)
+		if err != nil {
 			return nil, err
 		}
+		if r, err = t.standIn(a); err != nil {
+			return nil, err
+		}
+		defer r.release()
 	}
-	r, release, err := t.stage(a)
-	if err != nil {
-		return nil, err
-	}
-	defer release()
-	return r.phase(ctx, scene{phase: p})
+	return r.phase(ctx, sc)
 }
 
-// stage returns the run under way or, when there is none, a stand-in that lives
-// for one call.
-func (t *Thread) stage(a *agent) (*run, func(), error) {
-	if r := t.active.Load(); r != nil {
-		return r, func() {}, nil
+// standIn returns what takes the place of a run, for one call, when none is under
+// way. The caller releases it.
+func (t *Thread) standIn(a *agent) (*run, error) {
+	if t.eng.closed.Load() {
+		return nil, ErrClosed
 	}
-	if a == nil {
-		a = &agent{info: phase.NewAgentInfo("", "", "", nil)}
-	}
-	r, err := t.newRun(a, Input{}, nil, nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	return r, r.release, nil
+	return t.newRun(a, Input{}, nil, nil)
 }
 
 // DeadLetters yields the thread's dead letters, oldest first, with the id that

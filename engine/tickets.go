@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ddd26017/fixpoint/gate"
@@ -36,6 +37,9 @@ func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin
 		given, err := detached(ctx, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
 			return resolver.Resolve(ctx, t)
 		})
+		if err == nil && (!given.Value.Valid() || !given.Args.Valid()) {
+			err = errors.New("engine: the answer's value or arguments are not JSON")
+		}
 		if ctx.Err() != nil {
 			return t, nil, context.Cause(ctx)
 		}

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
-	"github.com/ddd26017/fixpoint/state"
 )
 
 // passage is one call on its way through the choke point. Every call of every
@@ -21,6 +21,7 @@ type passage struct {
 	outcome inference.Outcome
 	took    time.Duration
 	waits   bool
+	err     error      // a fault of the run that kept the call from running
 	held    heldEvents // events of a delegate that runs beside others
 }
 
@@ -33,11 +34,11 @@ func (r *run) tools(ctx context.Context, calls []inference.ToolCall) (waiting bo
 	} else {
 		waiting, err = r.sequentialTools(ctx, calls)
 	}
-	if err != nil || !waiting {
-		// Whatever stopped the calls, each that has no result yet gets one.
-		err = errors.Join(err, r.closeCalls(ctx, calls))
+	if err == nil && waiting && !r.ended() {
+		return true, nil
 	}
-	return waiting && err == nil, err
+	// Whatever stopped the calls, each that has no result yet gets one.
+	return false, errors.Join(err, r.closeCalls(ctx, calls))
 }
 
 func (r *run) sequentialTools(ctx context.Context, calls []inference.ToolCall) (waiting bool, err error) {
@@ -52,6 +53,9 @@ func (r *run) sequentialTools(ctx context.Context, calls []inference.ToolCall) (
 		if p.waits {
 			waiting = true
 			continue
+		}
+		if p.err != nil {
+			return waiting, errors.Join(p.err, r.conclude(ctx, p))
 		}
 		if p.tool != nil {
 			p.pc = r.context(p.sc, r.th.store.Snapshot())
@@ -76,9 +80,9 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 		if ctx.Err() != nil || r.ended() {
 			break
 		}
-		p, err := r.prepare(ctx, call)
-		if err != nil {
-			return waiting, err
+		var p *passage
+		if p, err = r.prepare(ctx, call); err != nil {
+			break
 		}
 		if p.waits {
 			waiting = true
@@ -88,34 +92,42 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 		if p.tool != nil {
 			bodies = append(bodies, p)
 		}
+		if err = p.err; err != nil {
+			break
+		}
 	}
-	if len(bodies) > 0 && !r.ended() {
-		snap := r.th.store.Snapshot()
-		for _, p := range bodies {
-			p.pc = r.context(p.sc, snap)
-			r.started(p)
-		}
-		// A body returns when ctx ends, so there is no need to give up on one here.
-		fanOut(context.WithoutCancel(ctx), len(bodies), r.eng.config.Limits.Concurrency,
-			func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
-			func(error) struct{} { return struct{}{} })
-		for _, p := range bodies {
-			r.replay(&p.held)
-		}
-		if err := r.record(ctx, snap, bodies...); err != nil {
-			return waiting, err
-		}
+	if err == nil && ctx.Err() == nil && !r.ended() {
+		err = r.runBodies(ctx, bodies)
 	} else {
+		why := r.whyStopped(ctx)
 		for _, p := range bodies {
-			p.notRun(r.endReason())
+			p.notRun(why)
 		}
 	}
 	for _, p := range all {
-		if err := r.conclude(ctx, p); err != nil {
-			return waiting, err
-		}
+		err = errors.Join(err, r.conclude(ctx, p))
 	}
-	return waiting, context.Cause(ctx)
+	return waiting, cmp.Or(err, context.Cause(ctx))
+}
+
+// runBodies runs the bodies at the same time and commits what they did.
+func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
+	if len(bodies) == 0 {
+		return nil
+	}
+	snap := r.th.store.Snapshot()
+	for _, p := range bodies {
+		p.pc = r.context(p.sc, snap)
+		r.started(p)
+	}
+	// A body returns when ctx ends, so there is no need to give up on one here.
+	fanOut(context.WithoutCancel(ctx), len(bodies), r.eng.config.Limits.Concurrency,
+		func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
+		func(error) struct{} { return struct{}{} })
+	for _, p := range bodies {
+		r.replay(&p.held)
+	}
+	return r.record(ctx, snap, bodies...)
 }
 
 func lostBody(err error) Output {
@@ -129,7 +141,9 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	if known {
 		p.sc.tool = tool.Spec()
 	}
-	if err := r.checkArgs(call); err != nil {
+	if err := r.checkArgs(ctx, call); ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	} else if err != nil {
 		p.fail(inference.OutcomeError, err.Error())
 		return p, nil
 	}
@@ -137,14 +151,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	if err != nil {
 		return nil, err
 	}
-	p.sc.call, p.sc.answer = v.call, v.answer
-	if v.waits {
-		p.waits = true
-		return p, nil
-	}
-	if v.outcome != "" {
-		p.outcome = v.outcome
-		p.out = Output{Content: v.result.Content, Details: v.result.Details, IsError: v.result.IsError}
+	if p.decided(v) {
 		return p, nil
 	}
 	if !known {
@@ -159,18 +166,33 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	if err := r.apply(ctx, p.sc, r.callUpdate(call.ID, func(c *CallState) { c.Status, c.Started = CallRunning, true })); err != nil {
 		return nil, err
 	}
-	if _, err := r.phase(ctx, p.sc); err != nil {
-		return nil, err
+	decided := false
+	if _, p.err = r.phase(ctx, p.sc); p.err == nil {
+		decided, p.err = r.suspendedMeanwhile(ctx, p)
 	}
-	if decided, err := r.suspendedMeanwhile(ctx, p); decided || err != nil {
-		return p, err
-	}
-	if r.ended() {
+	switch {
+	case ctx.Err() != nil || p.err != nil:
+		// Told here, where it is certain that the body did not start.
+		p.waits, p.err = false, cmp.Or(context.Cause(ctx), p.err)
+		p.notRun(r.whyStopped(ctx))
+	case decided:
+	case r.ended():
 		p.notRun(r.endReason())
-		return p, nil
+	default:
+		p.tool = tool
 	}
-	p.tool = tool
 	return p, nil
+}
+
+// decided takes over what v says about the call. It reports whether that settles
+// it, for now or for good, so that its body does not run.
+func (p *passage) decided(v verdict) bool {
+	p.sc.call, p.sc.answer, p.waits = v.call, v.answer, v.waits
+	if v.outcome != "" {
+		p.outcome = v.outcome
+		p.out = Output{Content: v.result.Content, Details: v.result.Details, IsError: v.result.IsError}
+	}
+	return v.waits || v.outcome != ""
 }
 
 func (p *passage) fail(o inference.Outcome, text string) {
@@ -197,16 +219,25 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 		p.waits = true
 		return true, nil
 	}
-	done, err := r.take(ctx, p.sc, &v, t, *answer)
-	if err != nil {
+	v.answer = answer
+	if done, err := r.take(ctx, p.sc, &v, t, *answer); err != nil {
 		return true, err
+	} else if !done && answer.Args != "" && answer.Args != v.call.Args {
+		// Nobody judged these arguments yet.
+		sc := p.sc
+		sc.phase, sc.answer = phase.ToolGate, answer
+		if bad := r.edit(ctx, sc, &v, "answer to "+t.ID, answer.Args); bad != "" {
+			v = blocked(v, bad)
+		} else {
+			sc.call = v.call
+			if v, err = r.judge(ctx, sc); err != nil {
+				return true, err
+			}
+		}
 	}
-	if done {
-		p.outcome = v.outcome
-		p.out = Output{Content: v.result.Content, Details: v.result.Details, IsError: v.result.IsError}
+	if p.decided(v) {
 		return true, nil
 	}
-	p.sc.answer = answer
 	return false, r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Status = CallRunning }))
 }
 
@@ -215,12 +246,13 @@ func (r *run) tool(name string) (Tool, bool) {
 	if r.hidden(name) {
 		return nil, false
 	}
+	a := r.agent.Load()
 	for _, t := range r.input.Tools {
-		if t.Spec().Name == name {
+		if t.Spec().Name == name && a.spec.permitsTool(name) {
 			return t, true
 		}
 	}
-	t, ok := r.agent.Load().toolByName[name]
+	t, ok := a.toolByName[name]
 	return t, ok
 }
 
@@ -238,7 +270,7 @@ func (r *run) unknownTool(name string) string {
 
 // checkArgs reports what is wrong with a call's arguments, as far as can be told
 // without running it.
-func (r *run) checkArgs(call inference.ToolCall) error {
+func (r *run) checkArgs(ctx context.Context, call inference.ToolCall) error {
 	if !call.Args.Valid() {
 		return fmt.Errorf("the arguments of %s are not valid JSON", call.Name)
 	}
@@ -250,7 +282,11 @@ func (r *run) checkArgs(call inference.ToolCall) error {
 	if !ok {
 		return nil
 	}
-	return guard(call.Name, phase.ToolGate, func() error { return v.Validate(call.Args) })
+	// Detached, since a validator may hang or end its goroutine like any user code.
+	_, err := detached(ctx, call.Name, phase.ToolGate, func(context.Context) (struct{}, error) {
+		return struct{}{}, v.Validate(call.Args)
+	})
+	return err
 }
 
 func (r *run) started(p *passage) {
@@ -275,6 +311,7 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	out, err := detached(bounded, p.sc.call.Name, p.sc.phase, func(ctx context.Context) (Output, error) {
 		return p.tool.Call(ctx, p.pc)
 	})
+	expired, late := bounded.Err(), context.Cause(bounded)
 	cancel()
 	p.took = r.now().Sub(start)
 	if err == nil && !out.Details.Valid() {
@@ -287,141 +324,9 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 		p.out, p.outcome = out, inference.OutcomeError
 	case ctx.Err() != nil:
 		p.out, p.outcome = lostBody(context.Cause(ctx)), inference.OutcomeCancelled
-	case errors.Is(err, ErrTimeout):
+	case errors.Is(err, late) || errors.Is(err, expired): // this deadline's error, not one of the tool's own
 		p.out, p.outcome = Output{Content: fmt.Sprintf("timed out after %s", limit), IsError: true}, inference.OutcomeTimedOut
 	default:
 		p.out, p.outcome = Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
-}
-
-// record commits what bodies did: their status and their commands, in call order,
-// all on the snapshot they worked on. A tool cannot be run again, so a command
-// that lost a conflict is refused, and the model is told.
-func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) error {
-	ctx, cancel := r.settling(ctx)
-	defer cancel()
-	lows := make([]lowered, 0, len(ps))
-	kept := make([]*passage, 0, len(ps))
-	for _, p := range ps {
-		low, err := r.lower(&job{owner: callOwner(p.sc.call)}, p.out.Command, base)
-		if err != nil {
-			p.refuse(err)
-			continue
-		}
-		lows, kept = append(lows, low), append(kept, p)
-	}
-	for {
-		res, err := r.commitLowered(ctx, lows)
-		var be *state.BatchError
-		if errors.As(err, &be) && be.Index < len(lows) {
-			kept[be.Index].refuse(be.Err)
-			lows = append(lows[:be.Index], lows[be.Index+1:]...)
-			kept = append(kept[:be.Index], kept[be.Index+1:]...)
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		lost := map[int]bool{}
-		for _, rej := range res.Rejected {
-			lost[rej.Index] = true
-			kept[rej.Index].refuse(rej.Err)
-			r.conflict(kept[rej.Index].sc, rej.Err, "refused")
-		}
-		if !res.Committed {
-			return nil
-		}
-		accepted := lows[:0:0]
-		for i, low := range lows {
-			if !lost[i] {
-				accepted = append(accepted, low)
-			}
-		}
-		sc := scene{phase: phase.BeforeToolExecute}
-		r.committed(sc, res.Snapshot, accepted)
-		r.dispatch.Deliver(ctx, r.deliveries(nil, res.Snapshot, accepted))
-		return nil
-	}
-}
-
-func callOwner(c inference.ToolCall) string { return "call " + c.ID }
-
-// refuse turns the result of a call whose command could not be committed into an
-// error that tells so, without hiding what the tool said.
-func (p *passage) refuse(err error) {
-	p.outcome = inference.OutcomeError
-	p.out.IsError = true
-	p.out.Content = fmt.Sprintf("the tool ran, but its state changes were refused: %v; call it again if they are needed\n%s", err, p.out.Content)
-}
-
-// conclude fires AfterToolExecute and puts the final result into the transcript.
-// It works also when the run is being cancelled.
-func (r *run) conclude(ctx context.Context, p *passage) error {
-	ctx, cancel := r.settling(ctx)
-	defer cancel()
-	p.sc.phase = phase.AfterToolExecute
-	p.sc.result = inference.ToolResult{
-		CallID: p.sc.call.ID, Name: p.sc.call.Name,
-		Content: p.out.Content, Details: p.out.Details, IsError: p.out.IsError, Outcome: p.outcome,
-	}
-	_, phaseErr := r.phase(ctx, p.sc)
-	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.result)
-	err := r.apply(ctx, p.sc,
-		r.callUpdate(p.sc.call.ID, func(c *CallState) {
-			c.Call, c.Status, c.Result, c.Settled = p.sc.call, endStatus(result), result, true
-		}),
-		Transcript.Append(inference.ToolMessage(result)))
-	if err == nil {
-		r.stats.calls.Add(1)
-		r.emit(p.sc, func(h Header) Event {
-			return ToolFinished{Header: h, Call: p.sc.call, Result: result, Duration: p.took}
-		})
-	}
-	return errors.Join(phaseErr, err)
-}
-
-func endStatus(res inference.ToolResult) CallStatus {
-	switch res.Outcome {
-	case inference.OutcomeOK, inference.OutcomeSubstituted:
-		return CallSucceeded
-	case inference.OutcomeCancelled, inference.OutcomeNotRun:
-		return CallCancelled
-	default:
-		return CallFailed
-	}
-}
-
-// closeCalls concludes the calls that were cut off, so that none is left without
-// a result.
-func (r *run) closeCalls(ctx context.Context, calls []inference.ToolCall) error {
-	var errs []error
-	why := r.endReason()
-	if ctx.Err() != nil {
-		why = context.Cause(ctx).Error()
-	}
-	for _, call := range calls {
-		c, _ := ToolCalls.Get(r.th.store.Snapshot(), call.ID)
-		if c.Settled {
-			continue
-		}
-		p := &passage{sc: scene{call: c.Call}}
-		if t, ok := r.tool(call.Name); ok {
-			p.sc.tool = t.Spec()
-		}
-		p.notRun(why)
-		if c.Started {
-			p.fail(inference.OutcomeCancelled, "interrupted: "+why)
-		}
-		errs = append(errs, r.conclude(ctx, p))
-	}
-	return errors.Join(errs...)
-}
-
-// settling returns a context for work that must happen although the run may be
-// cancelled, bounded by the grace limit.
-func (r *run) settling(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), r.eng.config.Limits.Grace)
 }

@@ -3,7 +3,6 @@ package gate
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -59,15 +58,12 @@ const (
 )
 
 // Fingerprint identifies a call by its tool and exact arguments, ignoring only
-// insignificant white space and key order. An approval is bound to it: after an
-// edit the old approval does not count.
+// insignificant white space, key order and escapes; numbers count as written. An
+// approval is bound to it: after an edit the old approval does not count.
 func Fingerprint(call inference.ToolCall) string {
-	args := []byte(call.Args)
-	var v any
-	if json.Unmarshal(args, &v) == nil {
-		if canonical, err := json.Marshal(v); err == nil {
-			args = canonical
-		}
+	args, err := call.Args.Canonical()
+	if err != nil {
+		args = call.Args // not JSON: every byte counts
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%d:%s%s", len(call.Name), call.Name, args)

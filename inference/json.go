@@ -2,6 +2,7 @@ package inference
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -31,13 +32,12 @@ func (j JSON) Valid() bool { return j == "" || json.Valid([]byte(j)) }
 
 // Decode reads j into the value v points to. It is strict: a field v does not have, and anything after the first
 // value, is an error. The error is a [*JSONError] with the offset of the fault; v may then be half filled.
-func (j JSON) Decode(v any) error {
-	text := j
-	if text == "" {
-		text = "null"
-	}
-	dec := json.NewDecoder(strings.NewReader(string(text)))
-	dec.DisallowUnknownFields()
+func (j JSON) Decode(v any) error { return j.read(v, (*json.Decoder).DisallowUnknownFields) }
+
+func (j JSON) read(v any, strictness func(*json.Decoder)) error {
+	text := cmp.Or(string(j), "null")
+	dec := json.NewDecoder(strings.NewReader(text))
+	strictness(dec)
 	if err := dec.Decode(v); err != nil {
 		return jsonError(err, dec.InputOffset(), len(text))
 	}
@@ -60,37 +60,23 @@ func (j JSON) Compact() JSON {
 // way, numbers as written. Hash this form, not j: saving and loading may change white space and escapes. Of members
 // with one name the last counts. A text that is not JSON is a [*JSONError].
 func (j JSON) Canonical() (JSON, error) {
-	if j == "" {
-		return "null", nil
-	}
-	dec := json.NewDecoder(strings.NewReader(string(j)))
-	dec.UseNumber()
 	var v any
-	if err := dec.Decode(&v); err != nil {
-		return "", jsonError(err, dec.InputOffset(), len(j))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return "", &JSONError{Offset: dec.InputOffset(), Err: errors.New("text after the value; send exactly one JSON value")}
+	if err := j.read(&v, (*json.Decoder).UseNumber); err != nil {
+		return "", err
 	}
 	return ToJSON(v)
 }
 
 // MarshalJSON embeds the text itself; the empty text is null. encoding/json removes white space and refuses a text
 // that is not JSON.
-func (j JSON) MarshalJSON() ([]byte, error) {
-	if j == "" {
-		return []byte("null"), nil
-	}
-	return []byte(j), nil
-}
+func (j JSON) MarshalJSON() ([]byte, error) { return []byte(cmp.Or(j, "null")), nil }
 
 // UnmarshalJSON keeps the text as it is; null becomes the empty text.
 func (j *JSON) UnmarshalJSON(text []byte) error {
-	if string(text) == "null" {
-		*j = ""
-		return nil
-	}
 	*j = JSON(text)
+	if *j == "null" {
+		*j = ""
+	}
 	return nil
 }
 

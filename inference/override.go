@@ -3,6 +3,7 @@ package inference
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strings"
 )
 
@@ -31,58 +32,100 @@ func ExtraField(name string) Field { return Field(extraPrefix + name) }
 // An Override is comparable and holds nothing that can change.
 type Override struct {
 	// UpstreamModel is the model to ask instead of the request's.
-	UpstreamModel   Opt[string]
-	Temperature     Opt[float64]
-	MaxTokens       Opt[int]
-	TopP            Opt[float64]
-	ReasoningEffort Opt[Effort]
+	UpstreamModel   Opt[string]  `json:"upstream_model,omitzero"`
+	Temperature     Opt[float64] `json:"temperature,omitzero"`
+	MaxTokens       Opt[int]     `json:"max_tokens,omitzero"`
+	TopP            Opt[float64] `json:"top_p,omitzero"`
+	ReasoningEffort Opt[Effort]  `json:"reasoning_effort,omitzero"`
 	// Extra sets a vendor's own parameters, entry by entry.
-	Extra Extra
+	Extra Extra `json:"extra,omitzero"`
 
-	dropped packed
+	dropped Extra // the names of fields, without values
+}
+
+// setting is a field of an Override other than Extra.
+type setting struct {
+	Field
+	opt interface {
+		// overlay takes the value of above, an Opt of the same type, if that has one or drop says so.
+		overlay(above any, drop bool)
+		text() (JSON, bool)
+	}
+}
+
+// settings returns the fields in order of their names.
+func (o *Override) settings() []setting {
+	return []setting{
+		{FieldMaxTokens, &o.MaxTokens},
+		{FieldReasoningEffort, &o.ReasoningEffort},
+		{FieldTemperature, &o.Temperature},
+		{FieldTopP, &o.TopP},
+		{FieldUpstreamModel, &o.UpstreamModel},
+	}
+}
+
+func (o *Opt[T]) overlay(above any, drop bool) {
+	if a := above.(*Opt[T]); a.set || drop {
+		*o = *a
+	}
+}
+
+// text returns the value as JSON, "" for NaN and the infinities, which Validate refuses by name.
+func (o *Opt[T]) text() (JSON, bool) {
+	text, _ := ToJSON(o.value)
+	return text, o.set
 }
 
 // Without returns the override with the given fields dropped: what lower layers set is taken back, and the request
 // keeps the value it was built with. Setting the field afterwards wins over the drop.
 func (o Override) Without(fields ...Field) Override {
-	m := make(map[string]string, len(fields))
+	var drop Override
 	for _, f := range fields {
-		m[string(f)] = ""
+		drop.dropped = drop.dropped.With(string(f), "")
 	}
-	return o.Merge(Override{dropped: pack(m)})
+	return o.Merge(drop)
 }
 
 // Merge returns o with later laid over it: per field the last writer wins, silence erases nothing, and zero is a
 // value. Merge is associative, and Override{} changes nothing on either side.
 func (o Override) Merge(later Override) Override {
-	gone := func(f Field) bool { return later.dropped.has(string(f)) }
-	out := Override{
-		UpstreamModel:   overlay(o.UpstreamModel, later.UpstreamModel, gone(FieldUpstreamModel)),
-		Temperature:     overlay(o.Temperature, later.Temperature, gone(FieldTemperature)),
-		MaxTokens:       overlay(o.MaxTokens, later.MaxTokens, gone(FieldMaxTokens)),
-		TopP:            overlay(o.TopP, later.TopP, gone(FieldTopP)),
-		ReasoningEffort: overlay(o.ReasoningEffort, later.ReasoningEffort, gone(FieldReasoningEffort)),
-		Extra:           o.Extra,
-		dropped:         o.dropped.over(later.dropped),
+	above := later.settings()
+	for i, s := range o.settings() {
+		_, drop := later.dropped.Get(string(s.Field))
+		s.opt.overlay(above[i].opt, drop)
 	}
-	if later.dropped != "" {
-		out.Extra.entries = out.Extra.entries.without(func(name string) bool { return gone(ExtraField(name)) })
+	for f := range later.dropped.All() {
+		if name, ok := strings.CutPrefix(f, extraPrefix); ok {
+			o.Extra = o.Extra.Without(name)
+		}
 	}
-	out.Extra = out.Extra.Over(later.Extra)
-	return out.normal()
+	o.Extra = o.Extra.Over(later.Extra)
+	o.dropped = o.dropped.Over(later.dropped)
+	return o.normal()
+}
+
+// normal forgets the drop of a field that was set afterwards.
+func (o Override) normal() Override {
+	if o.dropped.IsZero() {
+		return o
+	}
+	for f := range o.Fields() {
+		o.dropped = o.dropped.Without(string(f))
+	}
+	return o
 }
 
 // Apply returns r with every set field written into it. It shares r's messages and tools.
 func (o Override) Apply(r Request) Request {
-	r.Model = o.UpstreamModel.Or(r.Model)
-	r.Params = Params{
-		Temperature:     overlay(r.Params.Temperature, o.Temperature, false),
-		MaxTokens:       overlay(r.Params.MaxTokens, o.MaxTokens, false),
-		TopP:            overlay(r.Params.TopP, o.TopP, false),
-		ReasoningEffort: overlay(r.Params.ReasoningEffort, o.ReasoningEffort, false),
-		Extra:           r.Params.Extra.Over(o.Extra),
-	}
+	p := r.Params
+	o.dropped = Extra{}
+	o = Override{Some(r.Model), p.Temperature, p.MaxTokens, p.TopP, p.ReasoningEffort, p.Extra, Extra{}}.Merge(o)
+	r.Model, r.Params = o.UpstreamModel.value, o.params()
 	return r
+}
+
+func (o Override) params() Params {
+	return Params{o.Temperature, o.MaxTokens, o.TopP, o.ReasoningEffort, o.Extra}
 }
 
 // IsZero reports whether o is silent about every field.
@@ -96,18 +139,18 @@ func (o Override) Fields() iter.Seq2[Field, JSON] {
 				return
 			}
 		}
-		_ = yieldOpt(yield, FieldMaxTokens, o.MaxTokens) &&
-			yieldOpt(yield, FieldReasoningEffort, o.ReasoningEffort) &&
-			yieldOpt(yield, FieldTemperature, o.Temperature) &&
-			yieldOpt(yield, FieldTopP, o.TopP) &&
-			yieldOpt(yield, FieldUpstreamModel, o.UpstreamModel)
+		for _, s := range o.settings() {
+			if v, set := s.opt.text(); set && !yield(s.Field, v) {
+				return
+			}
+		}
 	}
 }
 
 // Dropped yields the fields that are dropped, in order of their names.
 func (o Override) Dropped() iter.Seq[Field] {
 	return func(yield func(Field) bool) {
-		for name := range o.normal().dropped.all() {
+		for name := range o.normal().dropped.All() {
 			if !yield(Field(name)) {
 				return
 			}
@@ -118,38 +161,30 @@ func (o Override) Dropped() iter.Seq[Field] {
 // Validate returns a [*FieldError] for a field with a value that no model could accept, or for a dropped field that
 // does not exist.
 func (o Override) Validate() error {
-	p := Params{Temperature: o.Temperature, MaxTokens: o.MaxTokens, TopP: o.TopP, ReasoningEffort: o.ReasoningEffort, Extra: o.Extra}
-	if err := p.Validate(); err != nil {
+	if err := o.params().Validate(); err != nil {
 		return err
 	}
 	for f := range o.Dropped() {
-		if !f.known() {
+		name, extra := strings.CutPrefix(string(f), extraPrefix)
+		fixed := slices.ContainsFunc(o.settings(), func(s setting) bool { return s.Field == f })
+		if !fixed && (!extra || name == "") {
 			return &FieldError{Field: f, Value: "unknown", Want: "a field of Override, or extra.<name>"}
 		}
 	}
 	return nil
 }
 
+// overrideFields is Override without its methods, for encoding/json.
+type overrideFields Override
+
 type overrideJSON struct {
-	UpstreamModel   Opt[string]  `json:"upstream_model,omitzero"`
-	Temperature     Opt[float64] `json:"temperature,omitzero"`
-	MaxTokens       Opt[int]     `json:"max_tokens,omitzero"`
-	TopP            Opt[float64] `json:"top_p,omitzero"`
-	ReasoningEffort Opt[Effort]  `json:"reasoning_effort,omitzero"`
-	Extra           Extra        `json:"extra,omitzero"`
-	Unset           []Field      `json:"unset,omitempty"`
+	overrideFields
+	Unset []Field `json:"unset,omitempty"`
 }
 
 // MarshalJSON writes the set fields under their names and the dropped ones as a list under unset.
 func (o Override) MarshalJSON() ([]byte, error) {
-	out := overrideJSON{
-		UpstreamModel: o.UpstreamModel, Temperature: o.Temperature, MaxTokens: o.MaxTokens,
-		TopP: o.TopP, ReasoningEffort: o.ReasoningEffort, Extra: o.Extra,
-	}
-	for f := range o.Dropped() {
-		out.Unset = append(out.Unset, f)
-	}
-	return json.Marshal(out)
+	return json.Marshal(overrideJSON{overrideFields(o), slices.Collect(o.Dropped())})
 }
 
 // UnmarshalJSON reads what MarshalJSON writes. It refuses unknown members, and every override that
@@ -159,60 +194,10 @@ func (o *Override) UnmarshalJSON(text []byte) error {
 	if err := JSON(text).Decode(&in); err != nil {
 		return err
 	}
-	next := Override{
-		UpstreamModel: in.UpstreamModel, Temperature: in.Temperature, MaxTokens: in.MaxTokens,
-		TopP: in.TopP, ReasoningEffort: in.ReasoningEffort, Extra: in.Extra,
-	}
-	next.dropped = Override{}.Without(in.Unset...).dropped
-	next = next.normal()
+	next := Override{}.Without(in.Unset...).Merge(Override(in.overrideFields))
 	if err := next.Validate(); err != nil {
 		return err
 	}
 	*o = next
 	return nil
-}
-
-// normal forgets the drop of a field that was set afterwards.
-func (o Override) normal() Override {
-	if o.dropped == "" {
-		return o
-	}
-	set := make(map[string]bool)
-	for f := range o.Fields() {
-		set[string(f)] = true
-	}
-	o.dropped = o.dropped.without(func(name string) bool { return set[name] })
-	return o
-}
-
-func (f Field) known() bool {
-	switch f {
-	case FieldUpstreamModel, FieldTemperature, FieldMaxTokens, FieldTopP, FieldReasoningEffort:
-		return true
-	}
-	name, ok := strings.CutPrefix(string(f), extraPrefix)
-	return ok && name != ""
-}
-
-func overlay[T any](below, above Opt[T], dropped bool) Opt[T] {
-	switch {
-	case above.set:
-		return above
-	case dropped:
-		return Opt[T]{}
-	}
-	return below
-}
-
-func yieldOpt[T any](yield func(Field, JSON) bool, f Field, o Opt[T]) bool {
-	v, ok := o.Get()
-	if !ok {
-		return true
-	}
-	text, err := ToJSON(v)
-	if err != nil {
-		// Only NaN and the infinities get here; Validate refuses them by name.
-		text = ""
-	}
-	return yield(f, text)
 }

@@ -48,10 +48,8 @@ func (p Params) Validate() error {
 	if n, ok := p.MaxTokens.Get(); ok && n < 0 {
 		return &FieldError{Field: FieldMaxTokens, Value: strconv.Itoa(n), Want: "0 or more"}
 	}
-	if e, ok := p.ReasoningEffort.Get(); ok {
-		if _, err := ParseEffort(string(e)); err != nil {
-			return err
-		}
+	if _, err := ParseEffort(string(p.ReasoningEffort.Or(EffortNone))); err != nil {
+		return err
 	}
 	if t, ok := p.Temperature.Get(); ok && !(t >= 0 && t <= math.MaxFloat64) {
 		return &FieldError{Field: FieldTemperature, Value: decimal(t), Want: "a finite number of 0 or more"}

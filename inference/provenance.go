@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -33,9 +34,6 @@ func Resolve(layers ...Owned) (Override, []FieldOwner) {
 			last[f] = FieldOwner{Field: f, Owner: l.Owner, Unset: true}
 		}
 	}
-	owners := make([]FieldOwner, 0, len(last))
-	for _, f := range slices.Sorted(maps.Keys(last)) {
-		owners = append(owners, last[f])
-	}
-	return merged, owners
+	byField := func(a, b FieldOwner) int { return cmp.Compare(a.Field, b.Field) }
+	return merged, slices.SortedFunc(maps.Values(last), byField)
 }

@@ -48,8 +48,8 @@ func (r Response) Clone() Response {
 
 // ValidateResponse returns a [*ResponseError] when r cannot be acted on: its message is not an assistant's, it claims
 // negative usage, a part's Extra is not JSON (such a message could not be saved), or a tool call has no name, no id, or
-// an id that an earlier call has. Arguments that are not JSON are
-// accepted, since the model can be told about them in the call's result.
+// an id that an earlier call has. Arguments that are not JSON are accepted, since the model can be told about them in
+// the call's result.
 func ValidateResponse(r Response) error {
 	bad := func(reason string) error { return &ResponseError{Call: -1, Reason: reason} }
 	switch u := r.Usage; {
@@ -57,7 +57,7 @@ func ValidateResponse(r Response) error {
 		return bad("the message has role \"" + string(r.Message.Role) + "\"; build it with Assistant")
 	case r.Message.Result != ToolResult{}:
 		return bad("the message carries a tool result; a model answers with text and tool calls")
-	case u.InputTokens < 0 || u.OutputTokens < 0 || u.CachedTokens < 0:
+	case min(u.InputTokens, u.OutputTokens, u.CachedTokens) < 0:
 		return bad("the usage is negative; leave unknown counts at zero")
 	}
 	for _, p := range r.Message.Parts {
@@ -65,19 +65,16 @@ func ValidateResponse(r Response) error {
 			return bad("a part of kind \"" + p.Kind + "\" has an Extra that is not JSON; encode it with ToJSON")
 		}
 	}
-	seen := make(map[string]bool, len(r.Message.ToolCalls))
+	seen := map[string]bool{}
 	for i, c := range r.Message.ToolCalls {
-		reason := ""
+		bad := func(reason string) error { return &ResponseError{Call: i, CallID: c.ID, Reason: reason} }
 		switch {
 		case c.ID == "":
-			reason = "it has no id; give each call an id that is unique in its response"
+			return bad("it has no id; give each call an id that is unique in its response")
 		case seen[c.ID]:
-			reason = "an earlier call has the same id; give each call an id that is unique in its response"
+			return bad("an earlier call has the same id; give each call an id that is unique in its response")
 		case c.Name == "":
-			reason = "it names no tool"
-		}
-		if reason != "" {
-			return &ResponseError{Call: i, CallID: c.ID, Reason: reason}
+			return bad("it names no tool")
 		}
 		seen[c.ID] = true
 	}

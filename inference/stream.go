@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -39,83 +40,54 @@ func Collect(stream iter.Seq2[Chunk, error]) (Response, error) {
 	if stream == nil {
 		return Response{}, &ResponseError{Call: -1, Reason: "the model returned a nil stream"}
 	}
-	var a assembly
+	var r Response
 	var failure error
+	var text, reasoning strings.Builder
+	var parts []Part
+	calls := map[int]*callPieces{}
 	for c, err := range stream {
 		if err != nil {
 			failure = err
 			break
 		}
-		a.add(c)
+		text.WriteString(c.Text)
+		reasoning.WriteString(c.Reasoning)
+		if c.Part != (Part{}) {
+			parts = append(parts, c.Part)
+		}
+		if d := c.ToolCall; d != (ToolCallDelta{Index: d.Index}) {
+			if calls[d.Index] == nil {
+				calls[d.Index] = new(callPieces)
+			}
+			p := calls[d.Index]
+			p.ID = cmp.Or(d.ID, p.ID)
+			p.Name = cmp.Or(d.Name, p.Name)
+			p.args.WriteString(d.Args)
+		}
+		r.Usage = r.Usage.Add(c.Usage)
+		r.Stop = cmp.Or(c.Stop, r.Stop)
+		r.Model = cmp.Or(c.Model, r.Model)
 	}
-	return a.response(failure == nil), failure
+	r.Message = Assistant(text.String())
+	if reasoning.Len() > 0 {
+		parts = slices.Insert(parts, 0, Part{Kind: PartReasoning, Text: reasoning.String()})
+	}
+	r.Message.Parts = parts
+	end := StopEnd
+	for _, i := range slices.Sorted(maps.Keys(calls)) {
+		p := calls[i]
+		p.Args = JSON(p.args.String())
+		r.Message.ToolCalls = append(r.Message.ToolCalls, p.ToolCall)
+		end = StopToolUse
+	}
+	if failure == nil {
+		r.Stop = cmp.Or(r.Stop, end)
+	}
+	return r, failure
 }
 
-type assembly struct {
-	text, reasoning strings.Builder
-	parts           []Part
-	calls           map[int]*callPieces
-	usage           Usage
-	stop            StopReason
-	model           string
-}
-
+// callPieces is a tool call of which more may come.
 type callPieces struct {
-	id, name string
-	args     strings.Builder
-}
-
-func (a *assembly) add(c Chunk) {
-	a.text.WriteString(c.Text)
-	a.reasoning.WriteString(c.Reasoning)
-	if c.Part != (Part{}) {
-		a.parts = append(a.parts, c.Part)
-	}
-	if d := c.ToolCall; d.ID != "" || d.Name != "" || d.Args != "" {
-		a.call(d)
-	}
-	a.usage = a.usage.Add(c.Usage)
-	a.stop = orElse(c.Stop, a.stop)
-	a.model = orElse(c.Model, a.model)
-}
-
-func (a *assembly) call(d ToolCallDelta) {
-	p := a.calls[d.Index]
-	if p == nil {
-		if a.calls == nil {
-			a.calls = make(map[int]*callPieces)
-		}
-		p = new(callPieces)
-		a.calls[d.Index] = p
-	}
-	p.id = orElse(d.ID, p.id)
-	p.name = orElse(d.Name, p.name)
-	p.args.WriteString(d.Args)
-}
-
-func (a *assembly) response(whole bool) Response {
-	m := Assistant(a.text.String())
-	if a.reasoning.Len() > 0 {
-		m.Parts = append(m.Parts, Part{Kind: PartReasoning, Text: a.reasoning.String()})
-	}
-	m.Parts = append(m.Parts, a.parts...)
-	for _, i := range slices.Sorted(maps.Keys(a.calls)) {
-		p := a.calls[i]
-		m.ToolCalls = append(m.ToolCalls, ToolCall{ID: p.id, Name: p.name, Args: JSON(p.args.String())})
-	}
-	stop := a.stop
-	if whole && stop == "" {
-		stop = StopEnd
-		if len(m.ToolCalls) > 0 {
-			stop = StopToolUse
-		}
-	}
-	return Response{Message: m, Usage: a.usage, Stop: stop, Model: a.model}
-}
-
-func orElse[T ~string](v, other T) T {
-	if v != "" {
-		return v
-	}
-	return other
+	ToolCall
+	args strings.Builder
 }

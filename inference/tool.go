@@ -1,6 +1,7 @@
 package inference
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"strconv"
@@ -23,21 +24,22 @@ type ToolSpec struct {
 // form carries the text in the member malformed_args.
 type ToolCall struct {
 	// ID is unique within its response.
-	ID   string
-	Name string
-	Args JSON
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Args JSON   `json:"args,omitempty"`
 }
 
+// toolCallFields is ToolCall without its methods, for encoding/json.
+type toolCallFields ToolCall
+
 type toolCallJSON struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	Args      JSON   `json:"args,omitempty"`
+	toolCallFields
 	Malformed string `json:"malformed_args,omitempty"`
 }
 
 // MarshalJSON writes the members id, name and args (or malformed_args).
 func (c ToolCall) MarshalJSON() ([]byte, error) {
-	out := toolCallJSON{ID: c.ID, Name: c.Name, Args: c.Args}
+	out := toolCallJSON{toolCallFields: toolCallFields(c)}
 	if !c.Args.Valid() {
 		out.Args, out.Malformed = "", string(c.Args)
 	}
@@ -53,10 +55,8 @@ func (c *ToolCall) UnmarshalJSON(text []byte) error {
 	if in.Args != "" && in.Malformed != "" {
 		return errors.New("inference: tool call has both args and malformed_args; keep one")
 	}
-	*c = ToolCall{ID: in.ID, Name: in.Name, Args: in.Args}
-	if in.Malformed != "" {
-		c.Args = JSON(in.Malformed)
-	}
+	in.Args = cmp.Or(in.Args, JSON(in.Malformed))
+	*c = ToolCall(in.toolCallFields)
 	return nil
 }
 

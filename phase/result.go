@@ -1,6 +1,8 @@
 package phase
 
 import (
+	"errors"
+
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -11,7 +13,7 @@ import (
 // edit in Context.Result: a redaction survives a formatter in either order.
 var (
 	resultContent = state.NewTable[string]("fixpoint.result.content", state.Options[string]{})
-	resultDetails = state.NewTable[string]("fixpoint.result.details", state.Options[inference.JSON]{})
+	resultDetails = state.NewTable[string]("fixpoint.result.details", state.Options[inference.JSON]{Check: checkDetails})
 	resultIsError = state.NewTable[string]("fixpoint.result.is_error", state.Options[bool]{})
 )
 
@@ -59,4 +61,12 @@ func ClearEdits(snap *state.Snapshot) []state.Update {
 		us = append(us, resultIsError.Reset())
 	}
 	return us
+}
+
+// checkDetails refuses details that could not be saved.
+func checkDetails(_, next inference.JSON) error {
+	if !next.Valid() {
+		return errors.New("phase: the details of a result are not JSON; encode them with inference.ToJSON")
+	}
+	return nil
 }

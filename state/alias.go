@@ -13,14 +13,15 @@ import (
 // Strings, time.Time, and this package's List and Map of such types share
 // nothing that can change.
 func CheckAlias[T any]() error {
-	if text := aliasText(reflect.TypeFor[T]()); text != "" {
+	if text := aliasText[T](); text != "" {
 		return fmt.Errorf("%w: %s", ErrAliasable, text)
 	}
 	return nil
 }
 
 // aliasText is empty for a type that does not alias.
-func aliasText(t reflect.Type) string {
+func aliasText[T any]() string {
+	t := reflect.TypeFor[T]()
 	path, culprit := alias(t, "", map[reflect.Type]bool{})
 	switch {
 	case culprit == nil:

@@ -2,9 +2,12 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 )
 
 // Codec turns values into JSON and back, for Export and Import. The zero
@@ -36,23 +39,23 @@ func (c Codec[V]) decode(raw []byte) (V, error) {
 	return v, err
 }
 
-// decodeVersion decodes raw of version from for a key of version to, by
-// migrate when it is older.
-func decodeVersion[V any](c Codec[V], from, to int, migrate func(int, []byte) (V, error), raw []byte) (V, error) {
-	var zero V
+// decode decodes raw of a version that is not newer than the key's.
+func (o Options[V]) decode(raw []byte, version int) (V, error) {
 	switch {
-	case from == to:
-		return c.decode(raw)
-	case from > to:
-		return zero, newerVersion(from, to)
-	case migrate == nil:
-		return zero, fmt.Errorf("version %d is older than %d and the key has no Migrate function", from, to)
+	case version == o.Version:
+		return o.Codec.decode(raw)
+	case o.Migrate == nil:
+		var zero V
+		return zero, fmt.Errorf("version %d is older than %d and the key has no Migrate function", version, o.Version)
 	}
-	return migrate(from, bytes.Clone(raw))
+	return o.Migrate(version, bytes.Clone(raw))
 }
 
-func newerVersion(from, to int) error {
-	return fmt.Errorf("%w: it is version %d, this program knows %d", ErrNewerVersion, from, to)
+func refuseNewer(version, known int) error {
+	if version <= known {
+		return nil
+	}
+	return fmt.Errorf("%w: it is version %d, this program knows %d", ErrNewerVersion, version, known)
 }
 
 // compact checks that raw is one JSON value and takes the white space out.
@@ -62,6 +65,75 @@ func compact(raw []byte) ([]byte, error) {
 		return nil, fmt.Errorf("not valid JSON: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// entry is one entry of a table or map.
+type entry[K cmp.Ordered, V any] struct {
+	key   K
+	value V
+}
+
+// encodeAll writes a JSON array of what encode makes of each entry.
+func encodeAll[K, V any](all iter.Seq2[K, V], encode func(K, V) ([]byte, error)) ([]byte, error) {
+	var parts [][]byte
+	for k, v := range all {
+		part, err := encode(k, v)
+		if err != nil {
+			return nil, fmt.Errorf("entry %v: %w", k, err)
+		}
+		parts = append(parts, part)
+	}
+	return array(parts...), nil
+}
+
+func array(parts ...[]byte) []byte {
+	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
+}
+
+// asValue encodes an entry without its key.
+func asValue[K, V any](c Codec[V]) func(K, V) ([]byte, error) {
+	return func(_ K, v V) ([]byte, error) { return c.encode(v) }
+}
+
+// asPair encodes an entry as [key, value].
+func asPair[K, V any](c Codec[V]) func(K, V) ([]byte, error) {
+	return func(k K, v V) ([]byte, error) {
+		key, err := json.Marshal(k)
+		if err != nil {
+			return nil, err
+		}
+		value, err := c.encode(v)
+		return array(key, value), err
+	}
+}
+
+// decodeAll decodes each element of a JSON array.
+func decodeAll[T any](raw []byte, decode func([]byte) (T, error)) ([]T, error) {
+	parts, err := elements(raw)
+	items := make([]T, len(parts))
+	for i, part := range parts {
+		if items[i], err = decode(part); err != nil {
+			return nil, fmt.Errorf("element %d: %w", i, err)
+		}
+	}
+	return items, err
+}
+
+// fromPair decodes what asPair encoded.
+func fromPair[K cmp.Ordered, V any](decode func([]byte) (V, error)) func([]byte) (entry[K, V], error) {
+	return func(raw []byte) (e entry[K, V], err error) {
+		pair, err := elements(raw)
+		if err == nil && len(pair) != 2 {
+			err = fmt.Errorf("it has %d parts, want a key and a value", len(pair))
+		}
+		if err == nil {
+			err = json.Unmarshal(pair[0], &e.key)
+		}
+		if err == nil {
+			e.value, err = decode(pair[1])
+		}
+		return e, err
+	}
 }
 
 // elements splits a JSON array.

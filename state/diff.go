@@ -1,6 +1,10 @@
 package state
 
-import "iter"
+import (
+	"cmp"
+	"iter"
+	"slices"
+)
 
 // Change is one difference between two snapshots: a key, or an entry of a
 // table or set. It holds copies if the key has Clone.
@@ -19,40 +23,20 @@ type Change struct {
 // the tables that differ. With a nil snapshot, or ones of different stores,
 // every value of both is compared by place and listed.
 func Diff(a, b *Snapshot) iter.Seq[Change] {
-	return func(yield func(Change) bool) {
-		for d := range bothKeys(a, b) {
-			before, after := a.cell(d), b.cell(d)
-			if before != after && !d.impl.diff(before, after, yield) {
-				return
-			}
-		}
-	}
-}
-
-// bothKeys yields the keys of two snapshots by name.
-func bothKeys(a, b *Snapshot) iter.Seq[*def] {
-	var left, right []*def
+	var keys []*def
 	if a != nil {
-		left = a.schema.byName
+		keys = a.schema.byName
 	}
 	if b != nil && (a == nil || a.schema != b.schema) {
-		right = b.schema.byName
+		// A key of both comes twice in a row, as names are unique in a schema.
+		keys = slices.Concat(keys, b.schema.byName)
+		slices.SortStableFunc(keys, func(x, y *def) int { return cmp.Compare(x.name, y.name) })
+		keys = slices.Compact(keys)
 	}
-	return func(yield func(*def) bool) {
-		i, j := 0, 0
-		for i < len(left) || j < len(right) {
-			var d *def
-			if j == len(right) || i < len(left) && left[i].name <= right[j].name {
-				d = left[i]
-				if j < len(right) && right[j] == d {
-					j++
-				}
-				i++
-			} else {
-				d = right[j]
-				j++
-			}
-			if !yield(d) {
+	return func(yield func(Change) bool) {
+		for _, d := range keys {
+			before, after := a.cell(d), b.cell(d)
+			if before != after && !d.impl.diff(before, after, yield) {
 				return
 			}
 		}

@@ -1,9 +1,10 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"math"
-	"runtime/debug"
+	"slices"
 )
 
 // draft is the next version of a state while it is being built: which batches
@@ -12,263 +13,248 @@ import (
 type draft struct {
 	schema   *Schema
 	base     *Snapshot
-	slots    []slotState // by slot
-	seen     []int32     // slots whose cells the outcome depends on
-	places   []int32     // slot of each update, in call order
-	accepted []accepted  // batches that take part
-	stamps   []stamp     // one per accepted batch
+	slots    []slotState       // by slot
+	seen     []int           // slots whose cells the outcome depends on
+	claims   map[claimed]claim // accepted batches by entry
+	steps    []step            // updates of accepted batches, in order
+	accepted int               // batches that take part
+	stamps   []stamp           // one for each of them
 	rejected []Rejection
-	updates  int // of the accepted batches
-
-	batch  int // being applied
-	update int // of it
 }
 
-// accepted is a batch that takes part, and where its updates begin in places.
-type accepted struct{ batch, first int32 }
+// step is an update that takes part, by its place in the call, and its slot.
+type step struct{ batch, update, slot int }
 
-// slotState is what a draft knows of a slot. Batches count from 1; 0 is none.
+// slotState is what a draft knows of a slot.
 type slotState struct {
-	seen   bool
-	touch  int32  // accepted batch that touched it last
-	alone  int32  // accepted batch that touched the whole key exclusively
-	held   int32  // rejected batch that holds back others (ordered keys)
-	claims claims // accepted batches by entry
-	next   cell   // the new cell, owned by the draft
+	claim
+	seen bool
+	held int // rejected batch that holds back others (ordered keys)
+	next cell  // the new cell, owned by the draft
+}
+
+// claim says which accepted batch touched something last, and which has it
+// for itself. Batches count from 1; 0 is none.
+type claim struct{ last, alone int }
+
+// claimed is an entry of a slot.
+type claimed struct {
+	slot  int
+	entry any
+}
+
+// against is the batch that a touch meets, if there is one.
+func (c claim) against(alone bool) int {
+	if alone {
+		return c.last
+	}
+	return c.alone
+}
+
+func (c claim) by(batch int, alone bool) claim {
+	c.last = batch
+	if alone {
+		c.alone = batch
+	}
+	return c
 }
 
 func (s *Schema) draft(base *Snapshot) *draft {
 	d, ok := s.pool.Get().(*draft)
 	if !ok {
-		d = &draft{schema: s, slots: make([]slotState, len(s.defs))}
+		d = &draft{schema: s, slots: make([]slotState, len(s.defs)), claims: map[claimed]claim{}}
 	}
 	d.base = base
 	return d
 }
 
-// release makes the draft ready for reuse. A draft on which user code ended
-// the goroutine is not released but left to the collector.
+// release makes the draft ready for reuse.
 func (d *draft) release() {
 	for _, slot := range d.seen {
 		d.slots[slot] = slotState{}
 	}
-	d.seen, d.places, d.accepted = d.seen[:0], d.places[:0], d.accepted[:0]
-	d.base, d.stamps, d.rejected, d.updates = nil, nil, nil, 0
+	clear(d.claims)
+	d.seen, d.steps, d.accepted = d.seen[:0], d.steps[:0], 0
+	d.base, d.stamps, d.rejected = nil, nil, nil
 	d.schema.pool.Put(d)
 }
 
-func (d *draft) takeRejected() []Rejection {
-	r := d.rejected
-	d.rejected = nil
-	return r
-}
-
-func (d *draft) look(k *def) (*slotState, int, bool) {
+func (d *draft) look(k *def) (int, *slotState, error) {
+	if k == nil {
+		return 0, nil, fmt.Errorf("%w: a declared read is a zero handle", ErrUnknownKey)
+	}
 	slot, ok := d.schema.slot(k)
 	if !ok {
-		return nil, 0, false
+		return 0, nil, fmt.Errorf("%w: %q is not registered with this store", ErrUnknownKey, cmp.Or(k.name, "a zero handle"))
 	}
 	s := &d.slots[slot]
 	if !s.seen {
 		s.seen = true
-		d.seen = append(d.seen, int32(slot))
+		d.seen = append(d.seen, slot)
 	}
-	return s, slot, true
+	return slot, s, nil
 }
 
 // decide splits the batches into accepted and rejected ones. It runs no user
 // code.
 func (d *draft) decide(batches []Batch) error {
 	for i := range batches {
-		b := &batches[i]
-		since := uint64(math.MaxUint64)
-		if b.Base != nil {
-			if b.Base.origin != d.base.origin {
-				return &BatchError{i, b.Owner, fmt.Errorf("%w: the snapshot is of another store", ErrStale)}
-			}
-			since = b.Base.rev
-		}
-		first := len(d.places)
-		lost, err := d.against(b, since, batches)
-		if err != nil {
+		b, first := &batches[i], len(d.steps)
+		lost, err := d.against(i, batches)
+		switch {
+		case err != nil:
 			return &BatchError{i, b.Owner, err}
-		}
-		if lost != nil {
-			d.rejected = append(d.rejected, Rejection{i, lost})
-			d.holdBack(b, int32(i)+1)
+		case lost == nil:
+			d.accepted++
+			d.claim(batches, d.steps[first:])
 			continue
 		}
-		d.accept(b, accepted{int32(i), int32(first)}, len(batches)-i)
+		d.rejected = append(d.rejected, Rejection{i, lost})
+		for _, at := range d.steps[first:] {
+			if s := &d.slots[at.slot]; s.held == 0 {
+				s.held = i + 1
+			}
+		}
+		d.steps = d.steps[:first]
 	}
 	return nil
 }
 
-// against returns the conflict that rejects b, if there is one.
-func (d *draft) against(b *Batch, since uint64, batches []Batch) (*ConflictError, error) {
-	var lost *ConflictError
-	lose := func(k *def, entry any, winner string) {
-		if lost == nil {
-			lost = &ConflictError{Key: k.name, Entry: entryText(entry), Winner: winner, Loser: b.Owner}
+// against returns the conflict that rejects batch i, if there is one. The
+// updates of the batch become steps.
+func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error) {
+	b := &batches[i]
+	since := uint64(math.MaxUint64)
+	if b.Base != nil {
+		if b.Base.origin != d.base.origin {
+			return nil, fmt.Errorf("%w: the snapshot is of another store", ErrStale)
 		}
+		since = b.Base.rev
+	}
+	meet := func(k *def, entry any, at *stamp, held claim, alone bool) {
+		winner, by := "", held.against(alone)
+		switch {
+		case lost != nil:
+			return // but still look for unknown keys
+		case alone && at.revision() > since:
+			winner = at.owner
+		case by != 0:
+			winner = batches[by-1].Owner
+		default:
+			return
+		}
+		lost = &ConflictError{Key: k.name, Entry: entryText(entry), Winner: winner, Loser: b.Owner}
 	}
 	for _, r := range b.Reads {
 		k := defOf(r)
-		if k == nil {
-			return nil, fmt.Errorf("%w: a declared read is a zero handle", ErrUnknownKey)
+		slot, s, err := d.look(k)
+		if err != nil {
+			return nil, err
 		}
-		s, slot, ok := d.look(k)
-		if !ok {
-			return nil, unknownKey(k)
-		}
-		if c := d.base.at(slot); changedAt(c) > since {
-			lose(k, nil, c.mark().owner)
-		} else if s.touch != 0 {
-			lose(k, nil, batches[s.touch-1].Owner)
-		}
+		meet(k, nil, lastChange(d.base.at(slot)), s.claim, true)
 	}
-	for i := range b.Updates {
-		u := &b.Updates[i]
+	for n := range b.Updates {
+		u := &b.Updates[n]
 		if u.d == nil {
-			d.places = append(d.places, 0)
 			continue
 		}
-		s, slot, ok := d.look(u.d)
-		if !ok {
-			return nil, unknownKey(u.d)
+		slot, s, err := d.look(u.d)
+		if err != nil {
+			return nil, err
 		}
-		d.places = append(d.places, int32(slot))
-		if lost != nil {
-			continue // still look for unknown keys
+		d.steps = append(d.steps, step{i, n, slot})
+		c, alone := d.base.at(slot), u.alone()
+		if u.d.ordered {
+			meet(u.d, nil, nil, claim{alone: s.held}, false)
 		}
-		c := d.base.at(slot)
-		switch {
-		case s.alone != 0:
-			lose(u.d, nil, batches[s.alone-1].Owner)
-		case u.d.ordered && s.held != 0:
-			lose(u.d, nil, batches[s.held-1].Owner)
-		case u.kind.entries():
-			touch := u.op.(entryTouch)
-			if u.kind.exclusive() {
-				if entry, by, changed := touch.changedSince(c, since); changed {
-					lose(u.d, entry, by)
-					continue
-				}
+		if u.verb < verbAdd {
+			meet(u.d, nil, lastChange(c), s.claim, alone)
+			continue
+		}
+		meet(u.d, nil, nil, s.claim, false)
+		touch := u.op.(entryOp)
+		for n := range touch.count() {
+			var at *stamp
+			if alone && b.Base != nil {
+				at = touch.changed(c, n)
 			}
-			if s.claims != nil {
-				if entry, batch, taken := touch.taken(s.claims, u.kind.exclusive()); taken {
-					lose(u.d, entry, batches[batch-1].Owner)
-				}
-			}
-		case u.kind.exclusive():
-			if changedAt(c) > since {
-				lose(u.d, nil, c.mark().owner)
-			} else if s.touch != 0 {
-				lose(u.d, nil, batches[s.touch-1].Owner)
+			if s.last != 0 || at.revision() > since {
+				entry := touch.entry(n)
+				meet(u.d, entry, at, d.claims[claimed{slot, entry}], alone)
 			}
 		}
 	}
 	return lost, nil
 }
 
-// accept claims what b touches; left counts b and the batches after it.
-func (d *draft) accept(b *Batch, a accepted, left int) {
-	d.accepted = append(d.accepted, a)
-	batch := a.batch + 1
-	for i := range b.Updates {
-		u := &b.Updates[i]
-		if u.d == nil {
-			continue
+// claim marks what the steps of an accepted batch touch.
+func (d *draft) claim(batches []Batch, steps []step) {
+	for _, at := range steps {
+		u, s, batch := &batches[at.batch].Updates[at.update], &d.slots[at.slot], at.batch+1
+		alone, whole := u.alone(), u.verb < verbAdd
+		s.claim = s.claim.by(batch, alone && whole)
+		if whole || batch == len(batches) {
+			continue // no batch comes after
 		}
-		d.updates++
-		s := &d.slots[d.places[int(a.first)+i]]
-		s.touch = batch
-		switch {
-		case u.kind.entries():
-			if left > 1 {
-				s.claims = u.op.(entryTouch).claim(s.claims, batch, u.kind.exclusive(), left)
-			}
-		case u.kind.exclusive():
-			s.alone = batch
+		touch := u.op.(entryOp)
+		for n := range touch.count() {
+			e := claimed{at.slot, touch.entry(n)}
+			d.claims[e] = d.claims[e].by(batch, alone)
 		}
 	}
 }
 
-// holdBack marks the ordered keys of a rejected batch.
-func (d *draft) holdBack(b *Batch, batch int32) {
-	for i := range b.Updates {
-		if k := b.Updates[i].d; k != nil && k.ordered {
-			if s, _, _ := d.look(k); s.held == 0 {
-				s.held = batch
-			}
-		}
-	}
-}
-
-func unknownKey(k *def) error {
-	if k.name == "" {
-		return fmt.Errorf("%w: an update was made by a zero handle", ErrUnknownKey)
-	}
-	return fmt.Errorf("%w: %q is not registered with this store", ErrUnknownKey, k.name)
-}
-
-// apply runs the updates of the accepted batches. User code runs here.
+// apply takes the steps. User code runs here.
 func (d *draft) apply(batches []Batch) (err error) {
+	var at step
+	fault := func(e *ApplyError) error {
+		b := &batches[at.batch]
+		u := b.Updates[at.update]
+		e.Key, e.Entry = u.d.name, entryText(u.Entry())
+		return &BatchError{at.batch, b.Owner, e}
+	}
 	defer func() {
 		if v := recover(); v != nil {
-			cause, _ := v.(error)
-			err = d.fault(batches, &ApplyError{Value: v, Err: cause, Stack: debug.Stack()})
+			err = fault(panicked(v))
 		}
 	}()
-	d.stamps = make([]stamp, len(d.accepted))
-	for j, a := range d.accepted {
-		b := &batches[a.batch]
-		at := &d.stamps[j]
-		at.owner, d.batch = b.Owner, int(a.batch)
-		for d.update = range b.Updates {
-			u := &b.Updates[d.update]
-			if u.d == nil {
-				continue
-			}
-			slot := int(d.places[int(a.first)+d.update])
-			s := &d.slots[slot]
-			if u.kind == kindReset {
-				s.next = u.d.impl.cleared(at)
-				continue
-			}
-			cur, owned := s.next, s.next != nil
-			if !owned {
-				cur = d.base.at(slot)
-			}
-			if s.next, err = u.op.apply(cur, owned, at); err != nil {
-				return d.fault(batches, &ApplyError{Err: err})
-			}
+	d.stamps = make([]stamp, 0, d.accepted)
+	last := -1
+	for _, at = range d.steps {
+		if at.batch != last {
+			last = at.batch
+			d.stamps = append(d.stamps, stamp{owner: batches[last].Owner})
+		}
+		by := &d.stamps[len(d.stamps)-1]
+		u, s := &batches[at.batch].Updates[at.update], &d.slots[at.slot]
+		cur, owned := s.next, s.next != nil
+		switch {
+		case u.verb == verbReset:
+			s.next = &blank{by}
+			continue
+		case u.verb == verbReplace:
+			cur, owned = nil, false
+		case !owned:
+			cur = d.base.at(at.slot)
+		}
+		if s.next, err = u.op.apply(cur, owned, by); err != nil {
+			return fault(&ApplyError{Err: err})
 		}
 	}
 	return nil
 }
 
-func (d *draft) fault(batches []Batch, e *ApplyError) error {
-	b := &batches[d.batch]
-	u := b.Updates[d.update]
-	e.Key, e.Entry = u.d.name, entryText(u.Entry())
-	return &BatchError{d.batch, b.Owner, e}
-}
-
 // standsOn reports whether the outcome would be the same on now: every cell
 // it depends on is the one it was.
 func (d *draft) standsOn(now *Snapshot) bool {
-	for _, slot := range d.seen {
-		if now.at(int(slot)) != d.base.at(int(slot)) {
-			return false
-		}
-	}
-	return true
+	return now == d.base || !slices.ContainsFunc(d.seen, func(slot int) bool {
+		return now.at(slot) != d.base.at(slot)
+	})
 }
 
-// assemble returns from with the new cells in place. It may be called again
-// for another from.
+// assemble returns from with the new cells in place.
 func (d *draft) assemble(from *Snapshot) *Snapshot {
-	next := &Snapshot{origin: from.origin, schema: from.schema}
+	next := &Snapshot{origin: from.origin, schema: from.schema, rev: from.rev + 1, kept: from.kept}
 	next.allot(len(from.root))
 	copy(next.root, from.root)
 	for _, slot := range d.seen {

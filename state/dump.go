@@ -27,9 +27,6 @@ type DumpEntry struct {
 	Raw     json.RawMessage `json:"raw"`
 }
 
-// keptEntries are imported entries of unknown keys, sorted. Immutable.
-type keptEntries struct{ list []DumpEntry }
-
 // Export returns the values of the given scopes, of all without an argument:
 // those that were written or imported, but not those of Transient keys.
 // Entries of unknown keys that an import kept are included. The error names
@@ -42,7 +39,7 @@ func (s *Snapshot) Export(scopes ...Scope) (Dump, error) {
 	wanted := func(scope Scope) bool { return len(scopes) == 0 || slices.Contains(scopes, scope) }
 	for _, d := range s.schema.byName {
 		c := s.cell(d)
-		if d.hidden || !wanted(d.scope) || c == nil || !d.impl.holds(c) {
+		if d.transient || !wanted(d.scope) || !holds(c) {
 			continue
 		}
 		var raw []byte
@@ -55,15 +52,13 @@ func (s *Snapshot) Export(scopes ...Scope) (Dump, error) {
 		}
 		dump.Entries = append(dump.Entries, DumpEntry{d.name, d.scope, d.version, raw})
 	}
-	if s.kept != nil {
-		for _, e := range s.kept.list {
-			if wanted(e.Scope) {
-				e.Raw = bytes.Clone(e.Raw)
-				dump.Entries = append(dump.Entries, e)
-			}
+	for _, e := range s.kept {
+		if wanted(e.Scope) {
+			e.Raw = bytes.Clone(e.Raw)
+			dump.Entries = append(dump.Entries, e)
 		}
-		slices.SortFunc(dump.Entries, byName)
 	}
+	slices.SortFunc(dump.Entries, byName)
 	return dump, nil
 }
 
@@ -90,128 +85,107 @@ func DecodeDump(data []byte) (Dump, error) {
 		if syntax := (*json.SyntaxError)(nil); errors.As(err, &syntax) {
 			at = syntax.Offset
 		}
-		return Dump{}, fail(at, err)
+		return Dump{}, &DecodeError{Offset: at, Err: err}
 	}
-	r := dumpReader{json.NewDecoder(bytes.NewReader(data))}
-	r.dec.DisallowUnknownFields()
-	dump, err := r.dump()
-	if err != nil {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.DisallowUnknownFields()
+	dump := Dump{Entries: []DumpEntry{}}
+	fields, names := map[json.Token]bool{}, map[string]bool{}
+	entry := func() error {
+		var e DumpEntry
+		if err := dec.Decode(&e); err != nil {
+			return err
+		}
+		err := e.check(names)
+		dump.Entries = append(dump.Entries, e)
+		return err
+	}
+	field := func() error {
+		name, err := dec.Token()
+		if fields[name] {
+			return fmt.Errorf("field %q stands twice", name)
+		}
+		fields[name] = true
+		switch name {
+		case "entries":
+			return walk(dec, '[', entry)
+		case "revision":
+			if err = dec.Decode(&dump.Revision); dump.Revision > maxRevision {
+				err = errRevision
+			}
+		default:
+			err = fmt.Errorf("unknown field %q, want revision and entries", name)
+		}
+		return err
+	}
+	if err := walk(dec, '{', field); err != nil {
 		return Dump{}, err
 	}
 	slices.SortFunc(dump.Entries, byName)
 	return dump, nil
 }
 
-// dumpReader walks a dump token by token, to know the position of each entry.
-type dumpReader struct{ dec *json.Decoder }
-
-func (r dumpReader) dump() (Dump, error) {
-	dump := Dump{Entries: []DumpEntry{}}
-	if err := r.open('{'); err != nil {
-		return dump, err
+// walk calls member at each member of the object or array that comes next. Its
+// error is a *DecodeError with a position.
+func walk(dec *json.Decoder, open json.Delim, member func() error) error {
+	at := dec.InputOffset()
+	token, err := dec.Token()
+	if err == nil && token != open {
+		err = fmt.Errorf("want %v, have %v", open, token)
 	}
-	fields := map[any]bool{}
-	for r.dec.More() {
-		at := r.dec.InputOffset()
-		name, err := r.dec.Token()
-		if err != nil {
-			return dump, fail(at, err)
-		}
-		if fields[name] {
-			return dump, fail(at, fmt.Errorf("field %q stands twice", name))
-		}
-		fields[name] = true
-		switch name {
-		case "revision":
-			if err := r.dec.Decode(&dump.Revision); err != nil {
-				return dump, fail(at, err)
-			}
-			if dump.Revision > maxRevision {
-				return dump, fail(at, errRevision)
-			}
-		case "entries":
-			if dump.Entries, err = r.entries(); err != nil {
-				return dump, err
-			}
-		default:
-			return dump, fail(at, fmt.Errorf("unknown field %q, want revision and entries", name))
-		}
+	for err == nil && dec.More() {
+		at = dec.InputOffset()
+		err = member()
 	}
-	return dump, nil
+	if err == nil {
+		_, err = dec.Token()
+		return err
+	}
+	fault := &DecodeError{Offset: -1, Err: err}
+	errors.As(err, &fault)
+	if fault.Offset < 0 {
+		fault.Offset = at
+	}
+	return fault
 }
-
-func (r dumpReader) entries() ([]DumpEntry, error) {
-	entries := []DumpEntry{}
-	if err := r.open('['); err != nil {
-		return nil, err
-	}
-	names := map[string]bool{}
-	for r.dec.More() {
-		at := r.dec.InputOffset()
-		var e DumpEntry
-		if err := r.dec.Decode(&e); err != nil {
-			return nil, fail(at, err)
-		}
-		if err := e.check(names); err != nil {
-			return nil, &DecodeError{Key: e.Name, Version: e.Version, Offset: at, Err: err}
-		}
-		entries = append(entries, e)
-	}
-	_, err := r.dec.Token()
-	return entries, err
-}
-
-func (r dumpReader) open(want json.Delim) error {
-	at := r.dec.InputOffset()
-	switch t, err := r.dec.Token(); {
-	case err != nil:
-		return fail(at, err)
-	case t != want:
-		return fail(at, fmt.Errorf("want %v, have %v", want, t))
-	}
-	return nil
-}
-
-func fail(at int64, err error) error { return &DecodeError{Offset: at, Err: err} }
 
 // maxRevision leaves room for the commits after an import.
 const maxRevision = math.MaxInt64
 
 var errRevision = fmt.Errorf("the revision is above %d", int64(maxRevision))
 
-// check refuses an entry that cannot be imported, and takes the white space
-// out of its value.
-func (e *DumpEntry) check(names map[string]bool) error {
-	if err := invalidName(e.Name); err != nil {
-		return err
-	}
-	switch {
-	case names[e.Name]:
-		return fmt.Errorf("%w: the entry stands twice", ErrDuplicateKey)
-	case e.Scope > ScopeThread:
-		return fmt.Errorf("%v is not a scope", e.Scope)
-	case e.Version < 0:
-		return errors.New("the version is negative")
-	case len(e.Raw) == 0:
-		return errors.New("the value (raw) is missing")
-	}
-	names[e.Name] = true
+// check refuses an entry that cannot be imported with a *DecodeError, and
+// takes the white space out of its value.
+func (e *DumpEntry) check(names map[string]bool) (err error) {
 	raw, err := compact(e.Raw)
-	e.Raw = raw
-	return err
+	switch bad := invalidName(e.Name); {
+	case bad != nil:
+		err = bad
+	case names[e.Name]:
+		err = fmt.Errorf("%w: the entry stands twice", ErrDuplicateKey)
+	case e.Scope > ScopeThread:
+		err = fmt.Errorf("%v is not a scope", e.Scope)
+	case e.Version < 0:
+		err = errors.New("the version is negative")
+	case len(e.Raw) == 0:
+		err = errors.New("the value (raw) is missing")
+	}
+	if err != nil {
+		return &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+	}
+	names[e.Name], e.Raw = true, raw
+	return nil
 }
 
-// normalized returns the entries sorted and checked, in a slice of their own.
-func (d Dump) normalized() ([]DumpEntry, error) {
+// checked returns the entries sorted and checked, in a slice of their own.
+func (d Dump) checked() ([]DumpEntry, error) {
 	if d.Revision > maxRevision {
 		return nil, &DecodeError{Offset: -1, Err: errRevision}
 	}
-	entries := slices.Clone(d.Entries)
-	names := make(map[string]bool, len(entries))
+	entries, names := slices.Clone(d.Entries), make(map[string]bool, len(d.Entries))
 	for i := range entries {
-		e := &entries[i]
-		if err := e.check(names); err != nil {
-			return nil, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+		if err := entries[i].check(names); err != nil {
+			return nil, err
 		}
 	}
 	slices.SortFunc(entries, byName)

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"strings"
 )
 
@@ -88,6 +89,12 @@ func (e *ApplyError) Error() string {
 // Unwrap returns the refusal, if there is one.
 func (e *ApplyError) Unwrap() error { return e.Err }
 
+// panicked is the fault of user code that panicked with v.
+func panicked(v any) *ApplyError {
+	cause, _ := v.(error)
+	return &ApplyError{Value: v, Err: cause, Stack: debug.Stack()}
+}
+
 // DecodeError reports saved data that cannot be read. Nothing was changed.
 type DecodeError struct {
 	Key     string // name of the key; empty when the dump itself is malformed
@@ -98,19 +105,14 @@ type DecodeError struct {
 
 // Error names the key, its version, the position and the cause.
 func (e *DecodeError) Error() string {
-	var b strings.Builder
-	b.WriteString("state: cannot decode ")
-	if e.Key == "" {
-		b.WriteString("the dump")
-	} else {
-		fmt.Fprintf(&b, "%q (version %d)", e.Key, e.Version)
+	what, at := "the dump", ""
+	if e.Key != "" {
+		what = fmt.Sprintf("%q (version %d)", e.Key, e.Version)
 	}
 	if e.Offset >= 0 {
-		fmt.Fprintf(&b, " at byte %d", e.Offset)
+		at = fmt.Sprintf(" at byte %d", e.Offset)
 	}
-	b.WriteString(": ")
-	b.WriteString(strip(e.Err))
-	return b.String()
+	return fmt.Sprintf("state: cannot decode %s%s: %s", what, at, strip(e.Err))
 }
 
 // Unwrap returns the cause.

@@ -33,7 +33,7 @@ const (
 // that no snapshot taken before is mistaken for a current one.
 func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 	now := Result{Snapshot: s.Snapshot()}
-	entries, err := d.normalized()
+	entries, err := d.checked()
 	if err != nil {
 		return now, err
 	}
@@ -41,90 +41,56 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 	var unknown []DumpEntry
 	for _, e := range entries {
 		k, ok := s.schema.named(e.Name)
-		if !ok {
-			if p == RefuseUnknown {
-				return now, fmt.Errorf("%w: the dump has %q, which is not registered with this store", ErrUnknownKey, e.Name)
-			}
+		switch {
+		case ok:
+		case p == RefuseUnknown:
+			return now, fmt.Errorf("%w: the dump has %q, which is not registered with this store", ErrUnknownKey, e.Name)
+		default:
 			unknown = append(unknown, e)
 			continue
 		}
 		var o importOp
 		err := guard(func() (err error) {
-			if e.Version > k.version {
-				return newerVersion(e.Version, k.version)
+			if err = refuseNewer(e.Version, k.version); err == nil {
+				o, err = k.impl.decode(e.Raw, e.Version)
 			}
-			o, err = k.impl.decode(e.Raw, e.Version)
 			return err
 		})
 		if err != nil {
 			return now, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
 		}
-		batch.Updates = append(batch.Updates, Update{d: k, kind: kindExclusive, op: o})
+		batch.Updates = append(batch.Updates, Update{k, o, verbImport})
 	}
-	return s.commit([]Batch{batch}, amendment{
-		force: true, minRev: d.Revision,
-		keep: func(old *keptEntries) *keptEntries { return old.with(unknown) },
+	return s.commit([]Batch{batch}, func(next *Snapshot) {
+		next.rev = max(next.rev, d.Revision+1)
+		next.kept = slices.Concat(unknown, next.kept) // the new ones come first, and win
+		slices.SortStableFunc(next.kept, byName)
+		next.kept = slices.CompactFunc(next.kept, func(a, b DumpEntry) bool { return a.Name == b.Name })
 	})
-}
-
-// with returns the entries, replaced by or together with others.
-func (k *keptEntries) with(others []DumpEntry) *keptEntries {
-	if k == nil && len(others) == 0 {
-		return nil
-	}
-	next := &keptEntries{list: slices.Clone(others)}
-	if k != nil {
-		for _, e := range k.list {
-			if _, replaced := slices.BinarySearchFunc(others, e, byName); !replaced {
-				next.list = append(next.list, e)
-			}
-		}
-		slices.SortFunc(next.list, byName)
-	}
-	return next
-}
-
-// without returns the entries that are not of the scope.
-func (k *keptEntries) without(scope Scope) *keptEntries {
-	rest := slices.DeleteFunc(slices.Clone(k.list), func(e DumpEntry) bool { return e.Scope == scope })
-	if len(rest) == 0 {
-		return nil
-	}
-	return &keptEntries{list: rest}
-}
-
-func (k *keptEntries) has(scope Scope) bool {
-	return k != nil && slices.ContainsFunc(k.list, func(e DumpEntry) bool { return e.Scope == scope })
 }
 
 // ResetScope takes every key of the scope that holds a value back to its
 // initial value, in one commit, and drops the kept entries of unknown keys of
 // that scope. There is no commit when there is nothing to reset.
 func (s *Store) ResetScope(scope Scope) (Result, error) {
-	for range turnTries {
+	dropped := func(e DumpEntry) bool { return e.Scope == scope }
+	for range commitTries {
 		base := s.Snapshot()
 		b := Batch{Owner: resetOwner, Base: base}
 		for _, d := range s.schema.byName {
 			switch {
 			case d.scope != scope:
-			case base.cell(d) != nil && d.impl.holds(base.cell(d)):
-				b.Updates = append(b.Updates, resetUpdate(d))
+			case holds(base.cell(d)):
+				b.Updates = append(b.Updates, Update{d: d, verb: verbReset})
 			default:
-				b.Reads = append(b.Reads, d.handle)
+				b.Reads = append(b.Reads, d.handle) // it must not get a value meanwhile
 			}
 		}
-		more := amendment{}
-		if base.kept.has(scope) {
-			more.force = true
-			more.keep = func(old *keptEntries) *keptEntries {
-				if old == nil {
-					return nil
-				}
-				return old.without(scope)
-			}
+		var amend func(*Snapshot)
+		if slices.ContainsFunc(base.kept, dropped) {
+			amend = func(next *Snapshot) { next.kept = slices.DeleteFunc(slices.Clone(next.kept), dropped) }
 		}
-		result, err := s.commit([]Batch{b}, more)
-		if err != nil || len(result.Rejected) == 0 {
+		if result, err := s.commit([]Batch{b}, amend); err != nil || len(result.Rejected) == 0 {
 			return result, err
 		}
 	}

@@ -1,7 +1,8 @@
 package state
 
 import (
-	"sync"
+	"errors"
+	"fmt"
 	"sync/atomic"
 )
 
@@ -15,39 +16,76 @@ type AnyKey interface {
 	key() *def
 }
 
+// handle is what the handles of all kinds of keys consist of.
+type handle struct{ d *def }
+
+// Name returns the name the key was made with.
+func (h handle) Name() string {
+	if h.d == nil {
+		return ""
+	}
+	return h.d.name
+}
+
+// Scope returns how long the value lives.
+func (h handle) Scope() Scope {
+	if h.d == nil {
+		return ScopeRun
+	}
+	return h.d.scope
+}
+
+// Merge returns whether several batches may update the key in one commit. For
+// a [Table], which is Exclusive, and a [Set], where it is about adding, the
+// strategy holds entry by entry.
+func (h handle) Merge() MergeStrategy {
+	if h.d == nil {
+		return Exclusive
+	}
+	return h.d.merge
+}
+
+// Reset returns the update that takes the key back to its initial value, which
+// for a [Log], [Set] or [Table] is empty. It touches the whole key, every
+// entry present or not, exclusively, whatever the key's merge strategy.
+func (h handle) Reset() Update {
+	if h.d == nil {
+		return unregistered()
+	}
+	return Update{d: h.d, verb: verbReset}
+}
+
+func (h handle) key() *def { return h.d }
+
+func (h handle) impl() behaviour {
+	if h.d == nil {
+		return nil
+	}
+	return h.d.impl
+}
+
 // def is the erased part of a key.
 type def struct {
-	name    string
-	scope   Scope
-	merge   MergeStrategy
-	ordered bool // updates of a rejected batch hold back later ones
-	shared  bool
-	hidden  bool // transient: never exported
-	version int
-	handle  AnyKey
-	impl    behaviour
-
-	hint atomic.Int32 // 1 + slot in the first schema that took the key
-
-	once   sync.Once
-	faults error
+	name      string
+	hint      atomic.Int32 // 1 + slot in the first schema that took the key
+	scope     Scope
+	merge     MergeStrategy
+	ordered   bool // updates of a rejected batch hold back later ones
+	shared    bool
+	clones    bool
+	transient bool
+	version   int
+	faults    error // why the key cannot be registered
+	handle    AnyKey
+	impl      behaviour
 }
 
 // behaviour is what a kind of key does, apart from applying updates.
 type behaviour interface {
-	faulty() error                                           // why it cannot be registered
-	cleared(at *stamp) cell                                  // the cell after a reset
-	holds(c cell) bool                                       // whether c holds a value
-	read(c cell) (any, bool)                                 // a value for others to keep
-	encode(c cell) ([]byte, error)                           // JSON of a cell that holds a value
-	decode(raw []byte, version int) (importOp, error)        // the reverse
-	diff(before, after cell, yield func(Change) bool) bool   // false when yield said stop
-	inspect(c cell, visit func(root any /* pointer to V */)) // every value, for a seal
-}
-
-func (d *def) check() error {
-	d.once.Do(func() { d.faults = d.impl.faulty() })
-	return d.faults
+	value(c cell) any                                      // a value for others to keep
+	encode(c cell) ([]byte, error)                         // JSON of a cell that holds a value
+	decode(raw []byte, version int) (importOp, error)      // the reverse
+	diff(before, after cell, yield func(Change) bool) bool // false when yield said stop
 }
 
 // KeyConfig configures [NewKey]. The zero value, when V and U are the same
@@ -90,68 +128,101 @@ type KeyConfig[V, U any] struct {
 	Transient bool
 }
 
+// Options configures the ready-made keys. The zero value is useful.
+//
+// For [Log], [Set] and [Table] the fields are about one element: Check sees
+// the entry's old value (zero when there is none) and the new one, and Clone,
+// Codec and Migrate handle one element. Initial is used by [Cell],
+// [Counter] and [ProfileKey] only.
+type Options[V any] struct {
+	// Scope is how long the value lives.
+	Scope Scope
+	// Initial is the value before any write.
+	Initial func() V
+	// Check refuses a value.
+	Check func(old, next V) error
+	// Clone copies a value that shares memory.
+	Clone func(V) V
+	// Shared promises that no value is ever changed in place.
+	Shared bool
+	// Codec is used by Export and Import.
+	Codec Codec[V]
+	// Version is the version of the encoded form.
+	Version int
+	// Migrate decodes data of an older version.
+	Migrate func(from int, raw []byte) (V, error)
+	// Transient keeps the key out of every export.
+	Transient bool
+}
+
+func (o Options[V]) def(name string, merge MergeStrategy) def {
+	return def{
+		name: name, scope: o.Scope, merge: merge, version: o.Version,
+		shared: o.Shared, clones: o.Clone != nil, transient: o.Transient,
+	}
+}
+
 // Key is a typed slot of state with values of type V and updates of type U.
 // It is a small comparable handle, made once as a package-level value and
 // registered with any number of stores. It is safe for concurrent use. The
 // zero Key reads as a zero V and cannot be registered.
-type Key[V, U any] struct{ d *keyDef[V, U] }
+type Key[V, U any] struct{ handle }
+
+// Cell is an Exclusive key that keeps the last write.
+type Cell[V any] = Key[V, V]
+
+// Counter is a Commutative key whose updates are added to its value.
+type Counter = Key[int64, int64]
 
 type keyDef[V, U any] struct {
 	def
-	cfg     KeyConfig[V, U]
-	apply   func(V, U) (V, error) // nil when there is none
-	last    bool                  // apply is plain last write
-	tame    bool                  // apply leaves its update alone
-	cloneUp func(U) U
-	verb    string
+	o     Options[V]
+	apply func(V, U) (V, error) // nil when there is none
+	last  bool                  // apply is plain last write
+	take  func(U) U             // copies an update that comes in or goes out; may be nil
+	give  func(U) U             // copies one for an apply that may change it; may be nil
 }
 
 // NewKey makes a key. It registers nothing: faults of the configuration are
 // reported by [NewStore] and [NewSchema].
 func NewKey[V, U any](name string, c KeyConfig[V, U]) Key[V, U] {
-	d := &keyDef[V, U]{cfg: c, cloneUp: c.CloneUpdate, verb: "apply"}
-	if user := c.Apply; user != nil {
-		d.apply = func(v V, u U) (V, error) { return user(v, u), nil }
-	} else if same, ok := any(lastWrite[V]).(func(V, U) (V, error)); ok {
-		d.apply, d.last = same, true
-	}
-	if d.cloneUp == nil {
-		if same, ok := any(c.Clone).(func(U) U); ok {
-			d.cloneUp = same
-		}
-	}
-	d.def = def{
-		name: name, scope: c.Scope, merge: c.Merge,
-		ordered: c.Merge == Commutative && (c.Ordered || c.Apply == nil),
-		shared:  c.Shared, hidden: c.Transient, version: c.Version,
-	}
-	return d.handleAs(d)
+	return newKey(name, c, Options[V]{
+		Scope: c.Scope, Initial: c.Initial, Check: c.Check, Clone: c.Clone, Shared: c.Shared,
+		Codec: c.Codec, Version: c.Version, Migrate: c.Migrate, Transient: c.Transient,
+	})
 }
 
-// handleAs closes the loop between the erased and the typed half.
-func (d *keyDef[V, U]) handleAs(impl behaviour) Key[V, U] {
-	k := Key[V, U]{d}
-	d.def.handle, d.def.impl = k, impl
+// NewCell makes a Cell.
+func NewCell[V any](name string, o Options[V]) Cell[V] { return newKey(name, KeyConfig[V, V]{}, o) }
+
+// NewCounter makes a Counter.
+func NewCounter(name string, o Options[int64]) Counter {
+	add := func(v, u int64) int64 { return v + u }
+	return newKey(name, KeyConfig[int64, int64]{Merge: Commutative, Apply: add}, o)
+}
+
+// newKey takes from c only what o does not have.
+func newKey[V, U any](name string, c KeyConfig[V, U], o Options[V]) Key[V, U] {
+	d := &keyDef[V, U]{def: o.def(name, c.Merge), o: o, take: c.CloneUpdate}
+	d.ordered = c.Merge == Commutative && (c.Ordered || c.Apply == nil)
+	if same, ok := any(o.Clone).(func(U) U); ok && d.take == nil {
+		d.take = same
+	}
+	if user := c.Apply; user != nil {
+		d.apply, d.give = func(v V, u U) (V, error) { return user(v, u), nil }, d.take
+	} else {
+		d.apply, d.last = any(lastWrite[V]).(func(V, U) (V, error))
+	}
+	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", d.clones), d.aliasing(aliasText[U](), "update", d.take != nil || d.last))
+	if d.apply == nil {
+		d.faults = errors.Join(d.faults, fmt.Errorf("%w: %q needs Apply, since its values and updates differ in type", ErrInvalidKey, name))
+	}
+	k := Key[V, U]{handle{&d.def}}
+	d.handle, d.impl = k, d
 	return k
 }
 
 func lastWrite[V any](_, next V) (V, error) { return next, nil }
-
-// Name returns the name the key was made with.
-func (k Key[V, U]) Name() string { return k.key().nameOf() }
-
-// Scope returns how long the value lives.
-func (k Key[V, U]) Scope() Scope { return k.key().scopeOf() }
-
-// Merge returns whether several batches may update the key in one commit.
-func (k Key[V, U]) Merge() MergeStrategy { return k.key().mergeOf() }
-
-func (k Key[V, U]) key() *def {
-	if k.d == nil {
-		return nil
-	}
-	return &k.d.def
-}
 
 // Get returns the value in s: the last one committed, else the initial one.
 // A nil snapshot and one of a store without this key give the initial value.
@@ -165,114 +236,86 @@ func (k Key[V, U]) Get(s *Snapshot) V {
 // Lookup is Get, and reports whether the value was written or imported, and
 // not reset since.
 func (k Key[V, U]) Lookup(s *Snapshot) (V, bool) {
-	if k.d == nil {
-		var zero V
-		return zero, false
-	}
-	if b, ok := s.cell(&k.d.def).(*box[V]); ok {
-		if k.d.cfg.Clone != nil {
-			return k.d.cfg.Clone(b.value), true
-		}
+	c := s.cell(k.d)
+	if b, ok := c.(*box[V]); ok && !k.d.clones {
 		return b.value, true
 	}
-	return k.d.start(), false
+	if d, ok := k.impl().(*keyDef[V, U]); ok {
+		return d.current(c), holds(c)
+	}
+	var zero V
+	return zero, false
 }
 
 // With returns the update u. The update keeps its own copy of u if the key has
 // a way to copy it.
-func (k Key[V, U]) With(u U) Update {
-	if k.d == nil {
+func (k Key[V, U]) With(u U) Update { return k.update(verbApply, u) }
+
+func (k Key[V, U]) update(v verb, u U) Update {
+	d, ok := k.impl().(*keyDef[V, U])
+	if !ok {
 		return unregistered()
 	}
-	if k.d.cloneUp != nil {
-		u = k.d.cloneUp(u)
-	}
-	kind := kindShared
-	if k.d.merge == Exclusive {
-		kind = kindExclusive
-	}
-	return Update{d: &k.d.def, kind: kind, op: &applyOp[V, U]{k.d, u}}
+	return Update{k.d, &applyOp[V, U]{d, copied(d.take, u)}, v}
 }
 
-// Reset returns the update that takes the key back to its initial value. It
-// touches the whole key exclusively, whatever the key's merge strategy.
-func (k Key[V, U]) Reset() Update { return resetUpdate(k.key()) }
-
-func (d *def) nameOf() string {
-	if d == nil {
-		return ""
+// current is the value of a cell, or a fresh initial one, for others to keep.
+func (d *keyDef[V, U]) current(c cell) V {
+	if b, ok := c.(*box[V]); ok {
+		return copied(d.o.Clone, b.value)
 	}
-	return d.name
-}
-
-func (d *def) scopeOf() Scope {
-	if d == nil {
-		return ScopeRun
-	}
-	return d.scope
-}
-
-func (d *def) mergeOf() MergeStrategy {
-	if d == nil {
-		return Exclusive
-	}
-	return d.merge
-}
-
-// start is a fresh initial value.
-func (d *keyDef[V, U]) start() V {
-	if d.cfg.Initial == nil {
+	if d.o.Initial == nil {
 		var zero V
 		return zero
 	}
-	return d.copied(d.cfg.Initial())
+	return copied(d.o.Clone, d.o.Initial())
 }
 
-func (d *keyDef[V, U]) copied(v V) V {
-	if d.cfg.Clone != nil {
-		return d.cfg.Clone(v)
+func copied[T any](clone func(T) T, v T) T {
+	if clone == nil {
+		return v
 	}
-	return v
+	return clone(v)
 }
 
-// current is the value of a cell, safe to hand to user code.
-func (d *keyDef[V, U]) current(c cell) V {
-	if b, ok := c.(*box[V]); ok {
-		return d.copied(b.value)
-	}
-	return d.start()
-}
+func (d *keyDef[V, U]) value(c cell) any { return d.current(c) }
 
-func (d *keyDef[V, U]) cleared(at *stamp) cell { return &blank{at} }
-
-func (d *keyDef[V, U]) holds(c cell) bool {
-	_, ok := c.(*box[V])
-	return ok
-}
-
-func (d *keyDef[V, U]) read(c cell) (any, bool) { return d.current(c), d.holds(c) }
-
-func (d *keyDef[V, U]) encode(c cell) ([]byte, error) { return d.cfg.Codec.encode(d.current(c)) }
+func (d *keyDef[V, U]) encode(c cell) ([]byte, error) { return d.o.Codec.encode(d.current(c)) }
 
 func (d *keyDef[V, U]) decode(raw []byte, version int) (importOp, error) {
-	v, err := decodeVersion(d.cfg.Codec, version, d.version, d.cfg.Migrate, raw)
-	if err != nil {
-		return nil, err
-	}
-	return func(at *stamp) cell { return &box[V]{at, v} }, nil
+	v, err := d.o.decode(raw, version)
+	return func(at *stamp) cell { return &box[V]{at, v} }, err
 }
 
 func (d *keyDef[V, U]) diff(before, after cell, yield func(Change) bool) bool {
-	c := Change{Key: d.handle, Had: d.holds(before), Has: d.holds(after)}
-	if !c.Had && !c.Has {
-		return true
-	}
-	c.Before, c.After = d.current(before), d.current(after)
-	return yield(c)
+	had, has := holds(before), holds(after)
+	return !had && !has || yield(Change{d.handle, nil, d.current(before), d.current(after), had, has})
 }
 
-func (d *keyDef[V, U]) inspect(c cell, visit func(any)) {
-	if b, ok := c.(*box[V]); ok {
-		visit(&b.value)
-	}
+// applyOp is an update of a key that is not made of entries.
+type applyOp[V, U any] struct {
+	d *keyDef[V, U]
+	u U
 }
+
+func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+	d := o.d
+	var v V
+	if !d.last {
+		v = d.current(cur)
+	}
+	next, err := d.apply(v, copied(d.give, o.u))
+	if err == nil && d.o.Check != nil {
+		err = d.o.Check(d.current(cur), copied(d.o.Clone, next))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if b, ok := cur.(*box[V]); ok && owned {
+		b.at, b.value = at, next
+		return b, nil
+	}
+	return &box[V]{at, next}, nil
+}
+
+func (o *applyOp[V, U]) arg() any { return copied(o.d.take, o.u) }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
-
-	"github.com/tidwall/btree"
 )
 
 // List is a persistent sequence: an immutable value, from which appending
@@ -14,8 +12,8 @@ import (
 // Lists are safe for concurrent use, including several goroutines appending to
 // one list. Elements must not be changed in place.
 type List[T any] struct {
-	full  *btree.Map[int, *block[T]] // complete blocks by number
-	tail  *block[T]                  // the last block, with 1 to blockSize elements
+	full  Map[int, *block[T]] // complete blocks by number
+	tail  *block[T]           // the last block, with 1 to blockSize elements
 	n     int
 	clone func(T) T
 }
@@ -45,11 +43,11 @@ func (l List[T]) At(i int) T {
 	if i < 0 || i >= l.n {
 		panic(fmt.Sprintf("state: list index %d out of range with length %d", i, l.n))
 	}
-	b := l.tail
-	if first := l.tailStart(); i < first {
-		b, _ = l.full.Get(i / blockSize)
+	b, full := l.full.Get(i / blockSize)
+	if !full {
+		b = l.tail
 	}
-	return l.out(b.items[i%blockSize])
+	return copied(l.clone, b.items[i%blockSize])
 }
 
 // All yields every index and element in order.
@@ -59,14 +57,21 @@ func (l List[T]) All() iter.Seq2[int, T] { return l.Tail(l.n) }
 // fewer.
 func (l List[T]) Tail(n int) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
-		l.blocks(max(l.n-max(n, 0), 0), func(i int, items []T) bool {
-			for j, item := range items {
-				if !yield(i+j, l.out(item)) {
+		at := max(l.n-max(n, 0), 0)
+		items := func(b *block[T], end int) bool {
+			for ; at < end; at++ {
+				if !yield(at, copied(l.clone, b.items[at%blockSize])) {
 					return false
 				}
 			}
 			return true
-		})
+		}
+		for number, b := range l.full.From(at / blockSize) {
+			if !items(b, (number+1)*blockSize) {
+				return
+			}
+		}
+		items(l.tail, l.n)
 	}
 }
 
@@ -81,23 +86,15 @@ func (l List[T]) Slice() []T {
 
 // Append returns the list with the items behind its own elements.
 func (l List[T]) Append(items ...T) List[T] {
-	owned := false
 	for i, item := range items {
 		at := l.n % blockSize
 		if at == 0 && l.n > 0 {
-			if !owned {
-				l.full, owned = derive(l.full), true
-			}
-			l.full.Set(l.n/blockSize-1, l.tail)
-			l.tail = nil
+			l.full, l.tail = l.full.With(l.n/blockSize-1, l.tail), nil
 		}
 		if l.tail == nil || !l.tail.claim(at) {
 			l.tail = l.tail.grown(at, at+len(items)-i)
 		}
-		if l.clone != nil {
-			item = l.clone(item)
-		}
-		l.tail.items[at] = item
+		l.tail.items[at] = copied(l.clone, item)
 		l.n++
 	}
 	return l
@@ -113,35 +110,6 @@ func (b *block[T]) grown(n, want int) *block[T] {
 	}
 	next.claimed.Store(int32(n) + 1)
 	return next
-}
-
-func (l List[T]) tailStart() int { return (l.n - 1) / blockSize * blockSize }
-
-// blocks visits the stored elements from index start on, block by block.
-func (l List[T]) blocks(start int, visit func(first int, items []T) bool) {
-	if start >= l.n {
-		return
-	}
-	tail, stopped := l.tailStart(), false
-	if start < tail {
-		l.full.Ascend(start/blockSize, func(number int, b *block[T]) bool {
-			first := number * blockSize
-			skip := max(start-first, 0)
-			stopped = !visit(first+skip, b.items[skip:])
-			return !stopped
-		})
-	}
-	if !stopped {
-		skip := max(start-tail, 0)
-		visit(tail+skip, l.tail.items[skip:l.n-tail])
-	}
-}
-
-func (l List[T]) out(item T) T {
-	if l.clone != nil {
-		return l.clone(item)
-	}
-	return item
 }
 
 // MarshalJSON writes an array.

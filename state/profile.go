@@ -1,11 +1,12 @@
 package state
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime/debug"
+	"sync"
 )
 
 // ProfileStore keeps values that belong to a user or an installation and not
@@ -59,8 +60,12 @@ type saved struct {
 
 // Get returns the owner's value, or the initial one if none was saved.
 func (k ProfileKey[V]) Get(ctx context.Context, ps ProfileStore, owner string) (V, error) {
-	v, _, err := k.load(ctx, ps, owner)
-	return v, err
+	raw, _, err := k.load(ctx, ps, owner)
+	if err != nil {
+		var none V
+		return none, err
+	}
+	return k.decode(raw)
 }
 
 // profileTries bounds the compare-and-set loop of Update.
@@ -73,7 +78,7 @@ const profileTries = 64
 func (k ProfileKey[V]) Update(ctx context.Context, ps ProfileStore, owner string, fn func(V) V) (V, error) {
 	var none V
 	for range profileTries {
-		if err := ctx.Err(); err != nil {
+		if ctx.Err() != nil {
 			return none, context.Cause(ctx)
 		}
 		old, base, err := k.load(ctx, ps, owner)
@@ -95,64 +100,108 @@ func (k ProfileKey[V]) Update(ctx context.Context, ps ProfileStore, owner string
 	return none, fmt.Errorf("%w: profile key %q of %q changed %d times in a row, try again later", ErrStale, k.d.name, owner, profileTries)
 }
 
-func (k ProfileKey[V]) load(ctx context.Context, ps ProfileStore, owner string) (v V, base uint64, err error) {
+func (k ProfileKey[V]) load(ctx context.Context, ps ProfileStore, owner string) ([]byte, uint64, error) {
 	if k.d == nil || k.d.name == "" {
-		return v, 0, fmt.Errorf("%w: make a profile key with NewProfileKey and give it a name", ErrInvalidKey)
+		return nil, 0, fmt.Errorf("%w: make a profile key with NewProfileKey and give it a name", ErrInvalidKey)
 	}
 	raw, base, err := ps.LoadProfile(ctx, owner, k.d.name)
 	if err != nil {
-		return v, 0, fmt.Errorf("state: cannot load profile key %q of %q: %w", k.d.name, owner, err)
+		err = fmt.Errorf("state: cannot load profile key %q of %q: %w", k.d.name, owner, err)
 	}
+	return raw, base, err
+}
+
+// decode makes a value of its own from saved bytes, or the initial one.
+func (k ProfileKey[V]) decode(raw []byte) (v V, err error) {
 	var form saved
 	err = guard(func() (err error) {
-		if raw == nil {
-			if k.d.o.Initial != nil {
-				v = k.d.o.Initial()
+		switch {
+		case raw != nil:
+			if err = json.Unmarshal(raw, &form); err == nil {
+				err = refuseNewer(form.Version, k.d.o.Version)
 			}
-			return nil
+			if err == nil {
+				v, err = k.d.o.decode(form.Value, form.Version)
+			}
+		case k.d.o.Initial != nil:
+			v = k.d.o.Initial()
 		}
-		if err := json.Unmarshal(raw, &form); err != nil {
-			return err
-		}
-		v, err = decodeVersion(k.d.o.Codec, form.Version, k.d.o.Version, k.d.o.Migrate, form.Value)
 		return err
 	})
 	if err != nil {
 		var none V
-		return none, 0, &DecodeError{Key: k.d.name, Version: form.Version, Offset: -1, Err: err}
+		return none, &DecodeError{Key: k.d.name, Version: form.Version, Offset: -1, Err: err}
 	}
-	return v, base, nil
+	return v, nil
 }
 
-func (k ProfileKey[V]) next(old V, fn func(V) V) (next V, raw []byte, err error) {
+// next returns the value after old, and its saved form.
+func (k ProfileKey[V]) next(raw []byte, fn func(V) V) (next V, form []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			cause, _ := v.(error)
-			err = &ApplyError{Key: k.d.name, Value: v, Err: cause, Stack: debug.Stack()}
+			fault := panicked(v)
+			fault.Key, err = k.d.name, fault
 		}
 	}()
-	before := old
-	if check := k.d.o.Check; check != nil && CheckAlias[V]() != nil {
-		// fn may change old in place, so Check gets a value that it cannot reach.
-		if raw, err = k.d.o.Codec.encode(old); err != nil {
-			return next, nil, fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
-		}
-		if before, err = k.d.o.Codec.decode(raw); err != nil {
-			return next, nil, &DecodeError{Key: k.d.name, Version: k.d.o.Version, Offset: -1, Err: err}
-		}
+	old, err := k.decode(raw)
+	if err != nil {
+		return next, nil, err
 	}
 	next = fn(old)
 	if check := k.d.o.Check; check != nil {
-		if err := check(before, next); err != nil {
+		// fn may have changed old in place, so Check gets another one.
+		if old, err = k.decode(raw); err != nil {
+			return next, nil, err
+		}
+		if err := check(old, next); err != nil {
 			return next, nil, &ApplyError{Key: k.d.name, Err: err}
 		}
 	}
 	value, err := k.d.o.Codec.encode(next)
 	if err == nil {
-		raw, err = json.Marshal(saved{k.d.o.Version, value})
+		form, err = json.Marshal(saved{k.d.o.Version, value})
 	}
 	if err != nil {
-		return next, nil, fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
+		err = fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
 	}
-	return next, raw, nil
+	return next, form, err
+}
+
+// NewMemProfiles returns a ProfileStore that keeps everything in memory.
+func NewMemProfiles() ProfileStore {
+	return &memProfiles{values: make(map[profileID]memProfile)}
+}
+
+type memProfiles struct {
+	mu     sync.Mutex
+	values map[profileID]memProfile
+}
+
+type profileID struct{ owner, name string }
+
+type memProfile struct {
+	raw     []byte
+	version uint64
+}
+
+func (m *memProfiles) LoadProfile(ctx context.Context, owner, name string) ([]byte, uint64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	p := m.values[profileID{owner, name}]
+	return bytes.Clone(p.raw), p.version, context.Cause(ctx)
+}
+
+func (m *memProfiles) SaveProfile(ctx context.Context, owner, name string, raw []byte, base uint64) (uint64, error) {
+	if ctx.Err() != nil {
+		return 0, context.Cause(ctx)
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	id := profileID{owner, name}
+	if now := m.values[id].version; now != base {
+		return 0, fmt.Errorf("%w: profile %q of %q is at version %d, not %d", ErrStale, name, owner, now, base)
+	}
+	// Not nil even when empty, since nil means that nothing was saved.
+	m.values[id] = memProfile{append([]byte{}, raw...), base + 1}
+	return base + 1, nil
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"reflect"
 	"slices"
 	"sync"
 	"unicode"
@@ -33,10 +32,7 @@ func NewSchema(keys ...AnyKey) (*Schema, error) {
 	named := make(map[string]*def, len(keys))
 	var faults []error
 	for i, k := range keys {
-		var d *def
-		if k != nil {
-			d = k.key()
-		}
+		d := defOf(k)
 		if d == nil {
 			faults = append(faults, fmt.Errorf("%w: key %d is a zero handle, make it with one of the New functions", ErrInvalidKey, i))
 			continue
@@ -49,14 +45,12 @@ func NewSchema(keys ...AnyKey) (*Schema, error) {
 			continue
 		}
 		named[d.name] = d
-		if err := d.check(); err != nil {
-			faults = append(faults, err)
-		}
+		faults = append(faults, d.faults)
 		s.slots[d] = len(s.defs)
 		s.defs = append(s.defs, d)
 	}
-	if len(faults) > 0 {
-		return nil, errors.Join(faults...)
+	if err := errors.Join(faults...); err != nil {
+		return nil, err
 	}
 	for slot, d := range s.defs {
 		// The first schema decides; others find the slot by map.
@@ -77,7 +71,7 @@ func (s *Schema) Keys() iter.Seq[AnyKey] {
 	}
 }
 
-// slot finds a key without a map in the usual case.
+// slot finds a key, without a map in the usual case.
 func (s *Schema) slot(d *def) (int, bool) {
 	if i := int(d.hint.Load()) - 1; uint(i) < uint(len(s.defs)) && s.defs[i] == d {
 		return i, true
@@ -127,39 +121,11 @@ func (d *def) invalid() error {
 	return nil
 }
 
-func (d *keyDef[V, U]) faulty() error {
-	faults := []error{d.invalid()}
-	if d.apply == nil {
-		faults = append(faults, fmt.Errorf("%w: %q needs Apply, since its values and updates differ in type", ErrInvalidKey, d.name))
-	}
-	if !d.shared && d.cfg.Clone == nil {
-		faults = append(faults, aliasFault[V](d.name, "value"))
-	}
-	if !d.shared && d.cloneUp == nil && !d.last {
-		faults = append(faults, aliasFault[U](d.name, "update"))
-	}
-	return errors.Join(faults...)
-}
-
-func (d *logDef[T]) faulty() error {
-	if d.shared || d.o.Clone != nil {
-		return d.invalid()
-	}
-	return errors.Join(d.invalid(), aliasFault[T](d.name, "element"))
-}
-
-func (d *tableDef[K, V]) faulty() error {
-	if d.shared || d.o.Clone != nil {
-		return d.invalid()
-	}
-	return errors.Join(d.invalid(), aliasFault[V](d.name, "value"))
-}
-
-func aliasFault[T any](name, what string) error {
-	text := aliasText(reflect.TypeFor[T]())
-	if text == "" {
+// aliasing is the fault of a key whose type aliases, unless it may.
+func (d *def) aliasing(text, what string, copied bool) error {
+	if text == "" || copied || d.shared {
 		return nil
 	}
 	return fmt.Errorf("%w: %s of key %q: %s; give the key a way to clone it, or Shared if it is never changed in place",
-		ErrAliasable, what, name, text)
+		ErrAliasable, what, d.name, text)
 }

@@ -1,6 +1,10 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Scope says how long a key's value lives.
 type Scope uint8
@@ -12,37 +16,16 @@ const (
 	ScopeThread
 )
 
+var scopes = names{"run", "thread"}
+
 // String returns "run" or "thread".
-func (s Scope) String() string {
-	switch s {
-	case ScopeRun:
-		return "run"
-	case ScopeThread:
-		return "thread"
-	}
-	return fmt.Sprintf("Scope(%d)", uint8(s))
-}
+func (s Scope) String() string { return scopes.text("Scope", uint8(s)) }
 
 // MarshalText writes the text form of a known scope and refuses others.
-func (s Scope) MarshalText() ([]byte, error) {
-	if s > ScopeThread {
-		return nil, fmt.Errorf("state: %v is not a scope, use ScopeRun or ScopeThread", s)
-	}
-	return []byte(s.String()), nil
-}
+func (s Scope) MarshalText() ([]byte, error) { return scopes.marshal("Scope", uint8(s)) }
 
 // UnmarshalText reads "run" or "thread".
-func (s *Scope) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "run":
-		*s = ScopeRun
-	case "thread":
-		*s = ScopeThread
-	default:
-		return fmt.Errorf("state: unknown scope %q, want \"run\" or \"thread\"", text)
-	}
-	return nil
-}
+func (s *Scope) UnmarshalText(text []byte) error { return scopes.parse("scope", text, (*uint8)(s)) }
 
 // MergeStrategy says whether two batches may touch a key in one commit.
 type MergeStrategy uint8
@@ -56,34 +39,41 @@ const (
 	Commutative
 )
 
+var strategies = names{"exclusive", "commutative"}
+
 // String returns "exclusive" or "commutative".
-func (m MergeStrategy) String() string {
-	switch m {
-	case Exclusive:
-		return "exclusive"
-	case Commutative:
-		return "commutative"
-	}
-	return fmt.Sprintf("MergeStrategy(%d)", uint8(m))
-}
+func (m MergeStrategy) String() string { return strategies.text("MergeStrategy", uint8(m)) }
 
 // MarshalText writes the text form of a known strategy and refuses others.
 func (m MergeStrategy) MarshalText() ([]byte, error) {
-	if m > Commutative {
-		return nil, fmt.Errorf("state: %v is not a merge strategy, use Exclusive or Commutative", m)
-	}
-	return []byte(m.String()), nil
+	return strategies.marshal("MergeStrategy", uint8(m))
 }
 
 // UnmarshalText reads "exclusive" or "commutative".
 func (m *MergeStrategy) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "exclusive":
-		*m = Exclusive
-	case "commutative":
-		*m = Commutative
-	default:
-		return fmt.Errorf("state: unknown merge strategy %q, want \"exclusive\" or \"commutative\"", text)
+	return strategies.parse("merge strategy", text, (*uint8)(m))
+}
+
+// names are the text forms of an enumeration. They never change.
+type names []string
+
+func (n names) text(kind string, v uint8) string {
+	if int(v) < len(n) {
+		return n[v]
 	}
+	return fmt.Sprintf("%s(%d)", kind, v)
+}
+
+func (n names) marshal(kind string, v uint8) ([]byte, error) {
+	text := n.text(kind, v)
+	return []byte(text), n.parse(kind, []byte(text), new(uint8))
+}
+
+func (n names) parse(kind string, text []byte, v *uint8) error {
+	i := slices.Index(n, string(text))
+	if i < 0 {
+		return fmt.Errorf("state: unknown %s %q, want %s", kind, text, strings.Join(n, " or "))
+	}
+	*v = uint8(i)
 	return nil
 }

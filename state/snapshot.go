@@ -11,8 +11,8 @@ type Snapshot struct {
 	schema *Schema
 	rev    uint64
 	root   []*chunk
-	kept   *keptEntries
-	inline [1]*chunk // backs root when one chunk is enough
+	kept   []DumpEntry // imported entries of unknown keys, sorted
+	inline [1]*chunk   // backs root when one chunk is enough
 }
 
 // origin tells the snapshots of one store from those of others, without
@@ -28,6 +28,55 @@ const (
 )
 
 type chunk [chunkSize]cell
+
+// stamp says when something was last changed, and by whom. Everything one
+// batch writes shares one stamp; its revision is filled in when the commit is
+// published, and nothing of it changes afterwards.
+type stamp struct {
+	rev   uint64
+	owner string
+}
+
+// revision is 0 for something that never changed.
+func (s *stamp) revision() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.rev
+}
+
+// cell is what a slot of the state holds: a *box, a *blank or an *entries. A
+// cell is mutable while one draft owns it and frozen once published. A nil
+// cell is a key that was never touched.
+type cell interface {
+	mark() *stamp // the last change
+	holds() bool  // whether there is a value
+}
+
+// box holds a value. It also keeps a value's own Copy method out of sight of
+// btree, which would call it in silence.
+type box[V any] struct {
+	at    *stamp
+	value V
+}
+
+func (b *box[V]) mark() *stamp { return b.at }
+func (b *box[V]) holds() bool  { return true }
+
+// blank is a key after a reset: no value, but a last change.
+type blank struct{ at *stamp }
+
+func (b *blank) mark() *stamp { return b.at }
+func (b *blank) holds() bool  { return false }
+
+func holds(c cell) bool { return c != nil && c.holds() }
+
+func lastChange(c cell) *stamp {
+	if c == nil {
+		return nil
+	}
+	return c.mark()
+}
 
 // Revision returns the number of the commit that made the snapshot; 0 before
 // the first one.
@@ -65,17 +114,14 @@ func (s *Snapshot) Value(k AnyKey) (any, bool) {
 	if d == nil {
 		return nil, false
 	}
-	return d.impl.read(s.cell(d))
+	c := s.cell(d)
+	return d.impl.value(c), holds(c)
 }
 
 // ChangedAt returns the revision of the last change of k, which for a table
 // is that of any entry; 0 for never.
 func (s *Snapshot) ChangedAt(k AnyKey) uint64 {
-	d := defOf(k)
-	if d == nil {
-		return 0
-	}
-	return changedAt(s.cell(d))
+	return lastChange(s.cell(defOf(k))).revision()
 }
 
 func defOf(k AnyKey) *def {
@@ -87,7 +133,7 @@ func defOf(k AnyKey) *def {
 
 // cell returns nil for a key that is not registered or was never touched.
 func (s *Snapshot) cell(d *def) cell {
-	if s == nil {
+	if s == nil || d == nil {
 		return nil
 	}
 	slot, ok := s.schema.slot(d)

@@ -1,6 +1,8 @@
 package state
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,12 +26,16 @@ type Config struct {
 // concurrent use.
 type Store struct {
 	schema    *Schema
+	report    func(error)
+	limit     int // of history
 	published atomic.Pointer[Snapshot]
-	turn      atomic.Pointer[turn]
+	turn      atomic.Pointer[turn] // of a commit that failed to get through
 
-	mu      sync.Mutex // held to publish, never while user code runs
-	history ring
-	feed    feed
+	mu         sync.Mutex  // held to publish, never while user code runs
+	history    []*Snapshot // the last ones before published, oldest first
+	subs       []*subscriber
+	queue      []delivery
+	delivering bool // someone drains the queue
 }
 
 // NewStore makes a store in which nothing was written yet. The error joins
@@ -42,8 +48,7 @@ func NewStore(c Config) (*Store, error) {
 			return nil, err
 		}
 	}
-	s := &Store{schema: schema, history: ring{limit: max(c.History, 0)}}
-	s.feed.report = c.Report
+	s := &Store{schema: schema, report: c.Report, limit: max(c.History, 0)}
 	s.published.Store(newSnapshot(s))
 	return s, nil
 }
@@ -59,7 +64,11 @@ func (s *Store) At(rev uint64) (*Snapshot, bool) {
 	if now := s.published.Load(); now.rev == rev {
 		return now, true
 	}
-	return s.history.find(rev)
+	i, ok := slices.BinarySearchFunc(s.history, rev, func(h *Snapshot, rev uint64) int { return cmp.Compare(h.rev, rev) })
+	if !ok {
+		return nil, false
+	}
+	return s.history[i], true
 }
 
 // Commit walks the batches in order and accepts each that is in conflict with
@@ -93,171 +102,104 @@ func (s *Store) At(rev uint64) (*Snapshot, bool) {
 //
 // Commit returns when its commit was delivered to the subscribers, or stands
 // in the queue of another goroutine (or an outer call) that delivers now.
-func (s *Store) Commit(batches ...Batch) (Result, error) { return s.commit(batches, amendment{}) }
+func (s *Store) Commit(batches ...Batch) (Result, error) { return s.commit(batches, nil) }
 
-// amendment is what an import changes besides keys.
-type amendment struct {
-	force  bool                            // commit even without updates
-	minRev uint64                          // the new revision is above this
-	keep   func(*keptEntries) *keptEntries // next unknown entries
-}
-
-// freeTries is how often a commit is tried before it asks for a turn.
-const freeTries = 4
-
-func (s *Store) commit(batches []Batch, more amendment) (Result, error) {
-	for range freeTries {
-		if t := s.turn.Load(); t != nil {
-			t.wait()
-		}
-		if result, done, err := s.try(batches, more); done {
-			return result, err
-		}
-	}
-	return s.commitInTurn(batches, more)
-}
+const (
+	freeTries   = 4 // before a commit asks for a turn
+	commitTries = 1000
+	turnLimit   = 250 * time.Millisecond
+)
 
 // A turn makes other commits wait a little, so that one with slow reducers
 // gets through between many with fast ones. It is a courtesy with a time
 // limit and not a lock: a reducer may commit, and would wait for itself.
-type turn struct {
-	done  chan struct{}
-	until time.Time
-}
+type turn struct{ done chan struct{} }
 
-const (
-	turnLimit = 250 * time.Millisecond
-	turnTries = 1000
-)
-
-func (t *turn) wait() {
-	left := time.Until(t.until)
-	if left <= 0 {
-		return
-	}
-	timer := time.NewTimer(left)
-	defer timer.Stop()
-	select {
-	case <-t.done:
-	case <-timer.C:
-	}
-}
-
-func (s *Store) commitInTurn(batches []Batch, more amendment) (Result, error) {
-	mine := &turn{done: make(chan struct{}), until: time.Now().Add(turnLimit)}
-	for !s.turn.CompareAndSwap(nil, mine) {
-		t := s.turn.Load()
-		if t == nil {
-			continue
+// commit tries until the touched keys stand still. amend changes the next
+// snapshot before it is published, which it then is even without updates; it
+// runs under the lock, and again when the commit is tried again.
+func (s *Store) commit(batches []Batch, amend func(next *Snapshot)) (Result, error) {
+	var mine *turn // taken once only, as others end it after its time
+	for try := range commitTries {
+		if t := s.turn.Load(); t != mine {
+			s.waitFor(t)
 		}
-		t.wait()
-		if result, done, err := s.try(batches, more); done {
-			return result, err
+		if try >= freeTries && mine == nil {
+			if t := (&turn{make(chan struct{})}); s.turn.CompareAndSwap(nil, t) {
+				mine = t
+				defer func() {
+					s.turn.CompareAndSwap(t, nil)
+					close(t.done)
+				}()
+			}
 		}
-		if time.Now().After(t.until) {
-			break // its owner is slow; do not wait for it again
-		}
-		mine.until = time.Now().Add(turnLimit)
-	}
-	defer func() {
-		s.turn.CompareAndSwap(mine, nil)
-		close(mine.done)
-	}()
-	for range turnTries {
-		if result, done, err := s.try(batches, more); done {
+		if result, done, err := s.try(batches, amend); done {
 			return result, err
 		}
 	}
 	return Result{Snapshot: s.Snapshot()}, ErrBusy
 }
 
+func (s *Store) waitFor(t *turn) {
+	if t == nil {
+		return
+	}
+	timer := time.NewTimer(turnLimit)
+	defer timer.Stop()
+	select {
+	case <-t.done:
+	case <-timer.C:
+		s.turn.CompareAndSwap(t, nil)
+	}
+}
+
 // try makes one attempt; done is false when it must be made again.
-func (s *Store) try(batches []Batch, more amendment) (result Result, done bool, err error) {
+func (s *Store) try(batches []Batch, amend func(*Snapshot)) (result Result, done bool, err error) {
 	base := s.published.Load()
 	d := s.schema.draft(base)
+	defer d.release()
+	result.Snapshot = base
 	if err := d.decide(batches); err != nil {
-		d.release()
-		return Result{Snapshot: base}, true, err
+		return result, true, err
 	}
-	result = Result{Snapshot: base, Rejected: d.takeRejected()}
-	if d.updates == 0 && (!more.force || len(result.Rejected) > 0) {
-		d.release()
+	if len(d.steps) == 0 && (amend == nil || len(d.rejected) > 0) {
+		result.Rejected = d.rejected
 		return result, true, nil
 	}
 	if err := d.apply(batches); err != nil {
-		d.release()
-		return Result{Snapshot: base}, true, err
+		return result, true, err
 	}
-	next, ok := s.publish(d, batches, more)
-	d.release()
-	if !ok {
-		return Result{}, false, nil
+	next, deliver := s.publish(d, batches, amend)
+	if deliver {
+		s.drain(patience)
 	}
-	result.Snapshot, result.Committed = next, true
-	s.feed.deliver(next.rev)
-	return result, true, nil
+	return Result{next, true, d.rejected}, next != nil, nil
 }
 
 // publish makes the draft the current state, unless something it depends on
-// changed since its base. No user code runs here.
-func (s *Store) publish(d *draft, batches []Batch, more amendment) (*Snapshot, bool) {
-	next := d.assemble(d.base)
+// changed since its base. No user code runs here. deliver says that the caller
+// is to drain the queue.
+func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next *Snapshot, deliver bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.published.Load()
-	if now != d.base {
-		if !d.standsOn(now) {
-			return nil, false
-		}
-		next = d.assemble(now)
+	if !d.standsOn(now) {
+		return nil, false
 	}
-	next.rev = max(now.rev, more.minRev) + 1
-	next.kept = now.kept
-	if more.keep != nil {
-		next.kept = more.keep(now.kept)
+	next = d.assemble(now)
+	if amend != nil {
+		amend(next)
 	}
 	for i := range d.stamps {
 		d.stamps[i].rev = next.rev
 	}
 	s.published.Store(next)
-	s.history.push(now)
-	s.feed.enqueue(now, next, d, batches)
-	return next, true
-}
-
-// ring keeps the last snapshots.
-type ring struct {
-	limit int
-	snaps []*Snapshot // oldest at next when full
-	next  int
-}
-
-func (r *ring) push(s *Snapshot) {
-	switch {
-	case r.limit == 0:
-	case len(r.snaps) < r.limit:
-		r.snaps = append(r.snaps, s)
-	default:
-		r.snaps[r.next] = s
-		r.next = (r.next + 1) % r.limit
-	}
-}
-
-func (r *ring) find(rev uint64) (*Snapshot, bool) {
-	n := len(r.snaps)
-	low, high := 0, n
-	for low < high {
-		mid := (low + high) / 2
-		if r.snaps[(r.next+mid)%n].rev < rev {
-			low = mid + 1
-		} else {
-			high = mid
+	if s.limit > 0 {
+		if len(s.history) == s.limit {
+			s.history[0] = nil
+			s.history = s.history[1:]
 		}
+		s.history = append(s.history, now)
 	}
-	if low < n {
-		if s := r.snaps[(r.next+low)%n]; s.rev == rev {
-			return s, true
-		}
-	}
-	return nil, false
+	return next, s.enqueue(now, next, d, batches)
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 	"runtime/debug"
 	"slices"
-	"sync"
 	"sync/atomic"
 )
 
@@ -32,142 +31,101 @@ func (s *Store) Subscribe(fn func(Commit)) (cancel func()) {
 	if fn == nil {
 		return func() {}
 	}
+	sub := &subscriber{fn: fn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.feed.add(fn, s.published.Load().rev)
-}
-
-// feed brings commits to subscribers: a queue, and at most one goroutine that
-// drains it.
-type feed struct {
-	report func(error)
-
-	mu       sync.Mutex
-	subs     []*subscriber // replaced, never changed
-	queue    []Commit
-	draining bool
-	listened atomic.Bool // whether there are subscribers
+	s.subs = append(s.subs, sub)
+	return func() {
+		sub.gone.Store(true)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.subs = slices.DeleteFunc(s.subs, func(other *subscriber) bool { return other == sub })
+	}
 }
 
 type subscriber struct {
-	fn    func(Commit)
-	after uint64
-	gone  atomic.Bool
+	fn   func(Commit)
+	gone atomic.Bool
 }
 
-func (f *feed) add(fn func(Commit), after uint64) (cancel func()) {
-	sub := &subscriber{fn: fn, after: after}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.subs = append(slices.Clip(f.subs), sub)
-	f.listened.Store(true)
-	return func() {
-		if sub.gone.Swap(true) {
-			return
-		}
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.subs = slices.DeleteFunc(slices.Clone(f.subs), func(s *subscriber) bool { return s == sub })
-		f.listened.Store(len(f.subs) > 0)
-		if len(f.subs) == 0 {
-			f.queue = nil
-		}
-	}
+// delivery is what is still to be told to a subscriber.
+type delivery struct {
+	sub    *subscriber
+	commit Commit
 }
 
-// enqueue is called with the store's lock held, which keeps revisions in order.
-func (f *feed) enqueue(before, after *Snapshot, d *draft, batches []Batch) {
-	if !f.listened.Load() {
-		return
+// enqueue puts a commit in the queue, with the store locked, which keeps the
+// revisions in order. It reports whether the caller is to drain the queue.
+func (s *Store) enqueue(before, after *Snapshot, d *draft, batches []Batch) bool {
+	if len(s.subs) == 0 {
+		return false
 	}
-	c := Commit{Revision: after.rev, Previous: before, Snapshot: after, Writes: make([]Write, 0, d.updates)}
-	for _, a := range d.accepted {
-		b := &batches[a.batch]
-		for _, u := range b.Updates {
-			if u.d != nil {
-				c.Writes = append(c.Writes, Write{b.Owner, u})
-			}
-		}
+	c := Commit{Revision: after.rev, Previous: before, Snapshot: after, Writes: make([]Write, len(d.steps))}
+	for i, at := range d.steps {
+		c.Writes[i] = Write{batches[at.batch].Owner, batches[at.batch].Updates[at.update]}
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.queue = append(f.queue, c)
+	for _, sub := range s.subs {
+		s.queue = append(s.queue, delivery{sub, c})
+	}
+	idle := !s.delivering
+	s.delivering = true
+	return idle
 }
 
-// patience is how many later commits a committer delivers for others before
-// it leaves the rest to a goroutine.
+// patience is how much a committer delivers, for others too, before it leaves
+// the rest to a goroutine.
 const patience = 256
 
-// deliver drains the queue, unless someone does already.
-func (f *feed) deliver(rev uint64) {
-	if !f.listened.Load() {
-		return
-	}
-	f.mu.Lock()
-	if f.draining || len(f.queue) == 0 {
-		f.mu.Unlock()
-		return
-	}
-	f.draining = true
-	f.mu.Unlock()
-	f.drain(rev+patience, Commit{}, nil)
-}
-
-// drain delivers c to subs, and then the queue until it is empty or beyond a
-// revision.
-func (f *feed) drain(until uint64, c Commit, subs []*subscriber) {
+// drain empties the queue, or leaves that to a goroutine after a number of
+// deliveries, or when a subscriber ends this one.
+func (s *Store) drain(deliveries int) {
 	done := false
 	defer func() {
-		if !done { // patience ended, or a subscriber exited this goroutine
-			go f.drain(math.MaxUint64, c, subs)
+		if !done {
+			go s.drain(math.MaxInt)
 		}
 	}()
-	for c.Revision < until {
-		for len(subs) > 0 {
-			sub := subs[0]
-			subs = subs[1:]
-			if c.Revision > sub.after && !sub.gone.Load() {
-				f.call(sub, c)
-			}
-		}
-		var more bool
-		if c, subs, more = f.take(); !more {
+	for range deliveries {
+		next, ok := s.take()
+		if !ok {
 			done = true
 			return
 		}
+		if !next.sub.gone.Load() {
+			s.call(next)
+		}
 	}
 }
 
-func (f *feed) take() (Commit, []*subscriber, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.queue) == 0 {
-		f.draining, f.queue = false, nil
-		return Commit{}, nil, false
+func (s *Store) take() (next delivery, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.delivering, s.queue = false, nil
+		return next, false
 	}
-	c := f.queue[0]
-	f.queue[0] = Commit{}
-	f.queue = f.queue[1:]
-	return c, f.subs, true
+	next, s.queue[0] = s.queue[0], delivery{}
+	s.queue = s.queue[1:]
+	return next, true
 }
 
-func (f *feed) call(sub *subscriber, c Commit) {
+func (s *Store) call(d delivery) {
 	returned := false
 	defer func() {
 		if v := recover(); v != nil {
-			f.tell(fmt.Errorf("state: a subscriber panicked on revision %d: %v\n%s", c.Revision, v, debug.Stack()))
+			s.tell(fmt.Errorf("state: a subscriber panicked on revision %d: %v\n%s", d.commit.Revision, v, debug.Stack()))
 		} else if !returned {
-			f.tell(fmt.Errorf("state: a subscriber ended its goroutine on revision %d", c.Revision))
+			s.tell(fmt.Errorf("state: a subscriber ended its goroutine on revision %d", d.commit.Revision))
 		}
 	}()
-	sub.fn(c)
+	d.sub.fn(d.commit)
 	returned = true
 }
 
-func (f *feed) tell(err error) {
-	if f.report == nil {
+func (s *Store) tell(err error) {
+	if s.report == nil {
 		return
 	}
 	defer func() { _ = recover() }() // there is no one left to tell
-	f.report(err)
+	s.report(err)
 }

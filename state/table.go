@@ -2,6 +2,7 @@ package state
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"iter"
 )
@@ -10,80 +11,47 @@ import (
 // entry: batches that write different entries do not conflict, though the
 // table is Exclusive. It is a small comparable handle, safe for concurrent
 // use. The zero Table reads as empty and cannot be registered.
-type Table[K cmp.Ordered, V any] struct{ d *tableDef[K, V] }
+type Table[K cmp.Ordered, V any] struct{ handle }
 
-// tableDef serves tables and, with set, sets: tables of empty values.
+// tableDef serves tables and sets.
 type tableDef[K cmp.Ordered, V any] struct {
 	def
-	o     Options[V]
-	set   bool
-	elems Options[K] // options of a set
+	o   Options[V]
+	own func(V) K // the key of a set's element, which is the element; nil for a table
 }
 
 // NewTable makes a table. Faults of its options are reported by [NewStore].
 // Options.Initial is not used.
 func NewTable[K cmp.Ordered, V any](name string, o Options[V]) Table[K, V] {
-	d := &tableDef[K, V]{o: o, def: def{
-		name: name, scope: o.Scope, shared: o.Shared, hidden: o.Transient, version: o.Version,
-	}}
-	t := Table[K, V]{d}
-	d.def.handle, d.def.impl = t, d
+	d := newTableDef[K](name, Exclusive, o, nil)
+	t := Table[K, V]{handle{&d.def}}
+	d.handle = t
 	return t
 }
 
-// Name returns the name the table was made with.
-func (t Table[K, V]) Name() string { return t.key().nameOf() }
-
-// Scope returns how long the entries live.
-func (t Table[K, V]) Scope() Scope { return t.key().scopeOf() }
-
-// Merge returns Exclusive, which for a table holds per entry.
-func (t Table[K, V]) Merge() MergeStrategy { return t.key().mergeOf() }
-
-func (t Table[K, V]) key() *def {
-	if t.d == nil {
-		return nil
-	}
-	return &t.d.def
-}
-
-func (t Table[K, V]) in(s *Snapshot) *entries[K, V] {
-	if t.d == nil {
-		return nil
-	}
-	return entriesOf[K, V](s.cell(&t.d.def))
-}
-
-func entriesOf[K cmp.Ordered, V any](c cell) *entries[K, V] {
-	e, _ := c.(*entries[K, V])
-	return e
+func newTableDef[K cmp.Ordered, V any](name string, merge MergeStrategy, o Options[V], own func(V) K) *tableDef[K, V] {
+	d := &tableDef[K, V]{def: o.def(name, merge), o: o, own: own}
+	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", d.clones))
+	d.impl = d
+	return d
 }
 
 // Get returns the value of entry k in s, and whether there is one. The value
 // is the caller's own if the table has Clone.
-func (t Table[K, V]) Get(s *Snapshot, k K) (V, bool) {
-	if b, ok := t.in(s).get(k); ok {
-		return t.d.copied(b.value), true
-	}
-	var zero V
-	return zero, false
-}
+func (t Table[K, V]) Get(s *Snapshot, k K) (V, bool) { return t.View(s).Get(k) }
 
 // Has reports whether s has an entry k.
-func (t Table[K, V]) Has(s *Snapshot, k K) bool {
-	_, ok := t.in(s).get(k)
-	return ok
-}
+func (t Table[K, V]) Has(s *Snapshot, k K) bool { return t.View(s).box(k) != nil }
 
 // Len returns the number of entries in s.
-func (t Table[K, V]) Len(s *Snapshot) int { return t.in(s).len() }
+func (t Table[K, V]) Len(s *Snapshot) int { return t.View(s).Len() }
 
 // View returns the entries in s as a Map, in constant time.
 func (t Table[K, V]) View(s *Snapshot) Map[K, V] {
-	if t.d == nil {
-		return Map[K, V]{}
+	if d, ok := t.impl().(*tableDef[K, V]); ok {
+		return d.view(s.cell(t.d))
 	}
-	return t.d.view(t.in(s))
+	return Map[K, V]{}
 }
 
 // All yields the entries in s by ascending key.
@@ -96,156 +64,106 @@ func (t Table[K, V]) From(s *Snapshot, start K) iter.Seq2[K, V] { return t.View(
 // ChangedAt returns the revision at which entry k was last put or deleted, or
 // the table reset; 0 for never. For an entry deleted long ago it may be later
 // than that.
-func (t Table[K, V]) ChangedAt(s *Snapshot, k K) uint64 { return t.in(s).changed(k).revision() }
+func (t Table[K, V]) ChangedAt(s *Snapshot, k K) uint64 {
+	return lastChangeOf[K, V](s.cell(t.d), k).revision()
+}
 
 // Put returns the update that sets entry k to v. It touches that entry
 // exclusively.
 func (t Table[K, V]) Put(k K, v V) Update {
-	if t.d == nil {
-		return unregistered()
+	if d, ok := t.impl().(*tableDef[K, V]); ok {
+		v = copied(d.o.Clone, v)
 	}
-	o := &entryOp[K, V]{d: t.d, verb: verbPut, one: k, value: t.d.copied(v)}
-	return Update{d: &t.d.def, kind: kindEntryExclusive, op: o}
+	return t.update(verbPut, []entry[K, V]{{k, v}})
 }
 
 // Delete returns the update that removes entry k. It touches that entry
 // exclusively, also when there is none.
-func (t Table[K, V]) Delete(k K) Update {
-	if t.d == nil {
+func (t Table[K, V]) Delete(k K) Update { return t.update(verbDelete, []entry[K, V]{{key: k}}) }
+
+func (t Table[K, V]) update(v verb, touched []entry[K, V]) Update {
+	d, ok := t.impl().(*tableDef[K, V])
+	if !ok {
 		return unregistered()
 	}
-	o := &entryOp[K, V]{d: t.d, verb: verbDelete, one: k}
-	return Update{d: &t.d.def, kind: kindEntryExclusive, op: o}
+	return Update{t.d, &tableOp[K, V]{d, touched, v}, v}
 }
 
-// Reset returns the update that removes every entry. It touches all of them
-// exclusively, present or not.
-func (t Table[K, V]) Reset() Update { return resetUpdate(t.key()) }
-
-func (d *tableDef[K, V]) copied(v V) V {
-	if d.o.Clone != nil {
-		return d.o.Clone(v)
+func (d *tableDef[K, V]) view(c cell) Map[K, V] {
+	if t, ok := c.(*entries[K, V]); ok {
+		return t.live
 	}
-	return v
+	return Map[K, V]{clone: d.o.Clone}
 }
 
-func (d *tableDef[K, V]) view(e *entries[K, V]) Map[K, V] {
-	if e == nil {
-		return Map[K, V]{clone: d.o.Clone}
-	}
-	return Map[K, V]{tree: e.live, clone: d.o.Clone}
-}
-
-func (d *tableDef[K, V]) cleared(at *stamp) cell { return &entries[K, V]{at: at, floor: at} }
-
-func (d *tableDef[K, V]) holds(c cell) bool { return entriesOf[K, V](c).len() > 0 }
-
-func (d *tableDef[K, V]) read(c cell) (any, bool) {
-	view := d.view(entriesOf[K, V](c))
-	if !d.set {
-		return view, d.holds(c)
+func (d *tableDef[K, V]) value(c cell) any {
+	view := d.view(c)
+	if d.own == nil {
+		return view
 	}
 	items := make([]K, 0, view.Len())
 	for k := range view.All() {
 		items = append(items, k)
 	}
-	return items, d.holds(c)
+	return items
 }
 
 func (d *tableDef[K, V]) encode(c cell) ([]byte, error) {
-	view := d.view(entriesOf[K, V](c))
-	if !d.set {
-		return encodePairs(view.All(), d.o.Codec.encode)
+	if d.own != nil {
+		return encodeAll(d.view(c).All(), asValue[K](d.o.Codec))
 	}
-	return encodeArray(func(yield func(K) bool) {
-		for k := range view.All() {
-			if !yield(k) {
-				return
-			}
-		}
-	}, d.elems.Codec)
+	return encodeAll(d.view(c).All(), asPair[K](d.o.Codec))
 }
 
 func (d *tableDef[K, V]) decode(raw []byte, version int) (importOp, error) {
-	built := (*entries[K, V])(nil).draft()
-	if d.set {
-		items, err := decodeArray(raw, func(raw []byte) (K, error) {
-			return decodeVersion(d.elems.Codec, version, d.version, d.elems.Migrate, raw)
-		})
-		if err != nil {
-			return nil, err
-		}
-		for _, k := range items {
-			if unordered(k) {
-				return nil, errNaN
-			}
-			built.live.Set(k, &box[V]{})
-		}
-	} else {
-		err := decodePairs(raw, func(raw []byte) (V, error) {
-			return decodeVersion(d.o.Codec, version, d.version, d.o.Migrate, raw)
-		}, func(k K, v V) bool {
-			_, taken := built.live.Set(k, &box[V]{value: v})
-			return !taken
-		})
-		if err != nil {
-			return nil, err
+	value := func(raw []byte) (V, error) { return d.o.decode(raw, version) }
+	one := fromPair[K](value)
+	if d.own != nil {
+		one = func(raw []byte) (entry[K, V], error) {
+			v, err := value(raw)
+			return entry[K, V]{d.own(v), v}, err
 		}
 	}
+	list, err := decodeAll(raw, one)
+	if err != nil {
+		return nil, err
+	}
+	live := Map[K, V]{clone: d.o.Clone}.derived()
 	return func(at *stamp) cell {
-		// Built anew each time, since an import may be tried more than once.
-		next := &entries[K, V]{at: at, floor: at, live: derive[K, *box[V]](nil)}
-		built.live.Scan(func(k K, b *box[V]) bool {
-			next.live.Set(k, &box[V]{at, b.value})
-			return true
-		})
-		return next
-	}, nil
-}
-
-func (d *tableDef[K, V]) inspect(c cell, visit func(any)) {
-	if e := entriesOf[K, V](c); e.len() > 0 {
-		e.live.Scan(func(k K, b *box[V]) bool {
-			visit(&k)
-			visit(&b.value)
-			return true
-		})
-	}
+		return &entries[K, V]{at: at, born: at, live: live, dead: &graves[K]{floor: at}}
+	}, live.fill(list, d.own != nil)
 }
 
 func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool {
-	a, b := entriesOf[K, V](before), entriesOf[K, V](after)
-	var left, right sortedEntries[K, V]
-	left.start(a)
-	right.start(b)
-	for left.ok || right.ok {
-		c := Change{Key: d.handle}
+	left, right := d.view(before).derived().tree.Iter(), d.view(after).derived().tree.Iter()
+	for had, has := left.First(), right.First(); had || has; {
 		order := 0
 		switch {
-		case !right.ok:
+		case !has:
 			order = -1
-		case !left.ok:
+		case !had:
 			order = 1
 		default:
-			order = cmp.Compare(left.key, right.key)
+			order = cmp.Compare(left.Key(), right.Key())
 		}
-		var before, after *box[V]
-		if order <= 0 {
-			c.Entry, before, c.Had = left.key, left.box, true
-			left.next()
+		c := Change{Key: d.handle, Had: order <= 0, Has: order >= 0}
+		var was, is *box[V]
+		if c.Had {
+			c.Entry, was = left.Key(), left.Value()
+			had = left.Next()
 		}
-		if order >= 0 {
-			c.Entry, after, c.Has = right.key, right.box, true
-			right.next()
+		if c.Has {
+			c.Entry, is = right.Key(), right.Value()
+			has = right.Next()
 		}
-		if before == after || d.set && c.Had && c.Has {
+		if was == is || d.own != nil && c.Had && c.Has {
 			continue
 		}
-		if before != nil && !d.set {
-			c.Before = d.copied(before.value)
+		if was != nil && d.own == nil {
+			c.Before = copied(d.o.Clone, was.value)
 		}
-		if after != nil && !d.set {
-			c.After = d.copied(after.value)
+		if is != nil && d.own == nil {
+			c.After = copied(d.o.Clone, is.value)
 		}
 		if !yield(c) {
 			return false
@@ -254,87 +172,56 @@ func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool 
 	return true
 }
 
-// entry verbs
-const (
-	verbPut    = "put"
-	verbDelete = "delete"
-	verbAdd    = "add"
-	verbRemove = "remove"
-)
-
-// entryOp changes entries of a table or elements of a set.
-type entryOp[K cmp.Ordered, V any] struct {
-	d     *tableDef[K, V]
-	verb  string
-	one   K
-	many  []K // instead of one, for a set update
-	value V
+// tableOp changes entries of a table or elements of a set.
+type tableOp[K cmp.Ordered, V any] struct {
+	d       *tableDef[K, V]
+	touched []entry[K, V]
+	verb    verb
 }
 
-var errNaN = fmt.Errorf("%w: NaN has no place in an order", ErrInvalidKey)
+func (o *tableOp[K, V]) count() int      { return len(o.touched) }
+func (o *tableOp[K, V]) entry(i int) any { return o.touched[i].key }
 
-func (o *entryOp[K, V]) name() string { return o.verb }
-
-func (o *entryOp[K, V]) entry() any {
-	if o.many == nil {
-		return o.one
+func (o *tableOp[K, V]) entries() any {
+	keys := make([]K, len(o.touched))
+	for i, e := range o.touched {
+		keys[i] = e.key
 	}
-	return append([]K(nil), o.many...)
+	return keys
 }
 
-func (o *entryOp[K, V]) arg() any {
+func (o *tableOp[K, V]) arg() any {
 	if o.verb != verbPut {
 		return nil
 	}
-	return o.d.copied(o.value)
+	return copied(o.d.o.Clone, o.touched[0].value)
 }
 
-func (o *entryOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
-	next := entriesOf[K, V](cur)
-	if !owned || next == nil || next.live == nil {
-		next = next.draft()
+func (o *tableOp[K, V]) changed(c cell, i int) *stamp {
+	return lastChangeOf[K, V](c, o.touched[i].key)
+}
+
+func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+	next, ok := cur.(*entries[K, V])
+	if !owned || !ok {
+		next = openEntries(cur, o.d.view(cur))
 	}
 	next.at = at
-	if o.many == nil {
-		return next, o.applyOne(next, o.one, at)
-	}
-	for _, k := range o.many {
-		if err := o.applyOne(next, k, at); err != nil {
-			return nil, err
+	for _, e := range o.touched {
+		switch {
+		case unordered(e.key):
+			return nil, fmt.Errorf("%w: NaN has no place in an order", ErrInvalidKey)
+		case o.verb == verbDelete || o.verb == verbRemove:
+			next.remove(e.key, at)
+			continue
 		}
+		if check := o.d.o.Check; check != nil {
+			old, _ := next.live.Get(e.key)
+			if err := check(old, copied(o.d.o.Clone, e.value)); err != nil {
+				return nil, err
+			}
+		}
+		next.live.tree.Set(e.key, &box[V]{at, e.value})
 	}
 	return next, nil
-}
-
-func (o *entryOp[K, V]) applyOne(next *entries[K, V], k K, at *stamp) error {
-	if unordered(k) {
-		return errNaN
-	}
-	switch o.verb {
-	case verbDelete, verbRemove:
-		next.remove(k, at)
-		return nil
-	case verbAdd:
-		if check := o.d.elems.Check; check != nil {
-			var old K
-			if next.has(k) {
-				old = k
-			}
-			if err := check(old, k); err != nil {
-				return err
-			}
-		}
-	default:
-		if check := o.d.o.Check; check != nil {
-			var old V
-			if b, ok := next.get(k); ok {
-				old = o.d.copied(b.value)
-			}
-			if err := check(old, o.d.copied(o.value)); err != nil {
-				return err
-			}
-		}
-	}
-	next.put(k, o.value, at)
-	return nil
 }

@@ -7,32 +7,61 @@ import "fmt"
 // goroutines. The zero Update changes nothing.
 type Update struct {
 	d    *def
-	op   op
-	kind kind
+	op   op // nil for a reset
+	verb verb
 }
 
-// kind says what an update touches, and how.
-type kind uint8
+// verb says what an update does; it is also an index of verbs.
+type verb uint8
 
 const (
-	kindShared         kind = iota // the whole key, beside others
-	kindExclusive                  // the whole key, alone
-	kindReset                      // the whole key, alone; op is nil
-	kindEntry                      // entries, beside others
-	kindEntryExclusive             // entries, alone
+	verbApply verb = iota
+	verbAppend
+	verbReplace
+	verbImport
+	verbReset
+	verbAdd // this one and those below are about entries
+	verbPut
+	verbDelete
+	verbRemove
 )
 
-func (k kind) entries() bool   { return k >= kindEntry }
-func (k kind) exclusive() bool { return k != kindShared && k != kindEntry }
+var verbs = names{"apply", "append", "replace", "import", "reset", "add", "put", "delete", "remove"}
 
 // op applies an update.
 type op interface {
 	// apply returns the cell after the update. owned says that cur belongs to
 	// the draft and may be changed in place.
 	apply(cur cell, owned bool, at *stamp) (cell, error)
-	name() string
 	arg() any // for others to keep
-	entry() any
+}
+
+// entryOp is the op of an update of entries.
+type entryOp interface {
+	op
+	count() int
+	entry(i int) any              // the key of a touched entry
+	entries() any                 // all of them, for others to keep
+	changed(c cell, i int) *stamp // its last change
+}
+
+// alone reports a touch that wants the key, or the entries, to itself.
+func (u *Update) alone() bool {
+	switch u.verb {
+	case verbAppend, verbAdd:
+		return false
+	case verbApply:
+		return u.d.merge == Exclusive
+	}
+	return true
+}
+
+// unregistered is an update of a zero handle. It belongs to a key that no
+// store knows, so that committing it is an error and not silence.
+func unregistered() Update {
+	d := new(def)
+	d.handle = Key[struct{}, struct{}]{handle{d}}
+	return Update{d: d, verb: verbReset}
 }
 
 // Key returns the key that the update changes, nil for the zero Update.
@@ -47,22 +76,23 @@ func (u Update) Key() AnyKey {
 // slice of them when a set update has more than one, and nil when it touches
 // the whole key.
 func (u Update) Entry() any {
-	if u.op == nil {
+	switch o, ok := u.op.(entryOp); {
+	case !ok:
 		return nil
+	case o.count() == 1:
+		return o.entry(0)
+	default:
+		return o.entries()
 	}
-	return u.op.entry()
 }
 
 // Op returns what the update does: "apply", "append", "replace", "put",
 // "delete", "add", "remove", "reset" or "import"; empty for the zero Update.
 func (u Update) Op() string {
-	switch {
-	case u.d == nil:
+	if u.d == nil {
 		return ""
-	case u.op == nil:
-		return "reset"
 	}
-	return u.op.name()
+	return verbs.text("verb", uint8(u.verb))
 }
 
 // Arg returns the argument for a log or a trace: a copy if the key has a way
@@ -79,13 +109,12 @@ func (u Update) String() string {
 	if u.d == nil {
 		return "no update"
 	}
-	at := ""
+	at, arg := "", ""
 	if e := u.Entry(); e != nil {
 		at = "[" + entryText(e) + "]"
 	}
-	arg := ""
 	if a := u.Arg(); a != nil {
-		arg = fmt.Sprintf("%v", a)
+		arg = fmt.Sprint(a)
 	}
 	return fmt.Sprintf("%s%s.%s(%s)", u.d.name, at, u.Op(), arg)
 }
@@ -100,72 +129,8 @@ func entryText(e any) string {
 	return `""` // the empty text means the whole key
 }
 
-func resetUpdate(d *def) Update {
-	if d == nil {
-		return unregistered()
-	}
-	return Update{d: d, kind: kindReset}
-}
-
-// unregistered is an update of a zero handle. It belongs to a key that no
-// store knows, so that committing it is an error and not silence.
-func unregistered() Update {
-	d := &keyDef[struct{}, struct{}]{apply: lastWrite[struct{}]}
-	return d.handleAs(d).Reset()
-}
-
-type applyOp[V, U any] struct {
-	d *keyDef[V, U]
-	u U
-}
-
-func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
-	d := o.d
-	next, err := o.next(cur)
-	if err != nil {
-		return nil, err
-	}
-	if d.cfg.Check != nil {
-		if err := d.cfg.Check(d.current(cur), d.copied(next)); err != nil {
-			return nil, err
-		}
-	}
-	if owned {
-		if b, ok := cur.(*box[V]); ok {
-			b.at, b.value = at, next
-			return b, nil
-		}
-	}
-	return &box[V]{at, next}, nil
-}
-
-func (o *applyOp[V, U]) next(cur cell) (V, error) {
-	d := o.d
-	if d.last {
-		var unused V
-		return d.apply(unused, o.u)
-	}
-	u := o.u
-	if d.cloneUp != nil && !d.tame {
-		u = d.cloneUp(u) // a reducer may change it, and may run again
-	}
-	return d.apply(d.current(cur), u)
-}
-
-func (o *applyOp[V, U]) name() string { return o.d.verb }
-func (o *applyOp[V, U]) entry() any   { return nil }
-
-func (o *applyOp[V, U]) arg() any {
-	if o.d.cloneUp != nil {
-		return o.d.cloneUp(o.u)
-	}
-	return o.u
-}
-
 // importOp builds a decoded cell.
 type importOp func(at *stamp) cell
 
 func (o importOp) apply(_ cell, _ bool, at *stamp) (cell, error) { return o(at), nil }
-func (o importOp) name() string                                  { return "import" }
-func (o importOp) entry() any                                    { return nil }
 func (o importOp) arg() any                                      { return nil }

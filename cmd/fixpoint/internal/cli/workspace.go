@@ -1,0 +1,188 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/report"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/specfile"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/steward"
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/enginetest"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/plugins/agentsmd"
+	"github.com/ddd26017/fixpoint/plugins/audit"
+	"github.com/ddd26017/fixpoint/plugins/budget"
+	"github.com/ddd26017/fixpoint/plugins/census"
+	"github.com/ddd26017/fixpoint/plugins/files"
+	"github.com/ddd26017/fixpoint/plugins/headline"
+	"github.com/ddd26017/fixpoint/plugins/loopguard"
+	"github.com/ddd26017/fixpoint/plugins/permission"
+)
+
+// outputDir is the folder for what runs write, below the surveyed directory.
+const outputDir = ".fixpoint"
+
+// agentFile is a spec file with the models that its specs name.
+type agentFile struct {
+	specfile.File
+	models map[string]inference.Model
+}
+
+// scriptPrefix introduces the model_id of a scripted model.
+const scriptPrefix = "script:"
+
+// loadAgent reads a spec file, or the built-in one for "".
+func loadAgent(name string) (agentFile, error) {
+	fsys, base, display := fs.FS(steward.Files), steward.Name, "steward:"+steward.Name
+	if name != "" {
+		fsys, base, display = os.DirFS(filepath.Dir(name)), filepath.Base(name), name
+	}
+	file, err := specfile.Read(fsys, base, display)
+	if err != nil {
+		return agentFile{}, usageError{err}
+	}
+	a := agentFile{File: file, models: map[string]inference.Model{}}
+	var errs []error
+	for i := range file.Specs {
+		errs = append(errs, a.addModel(fsys, i))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return agentFile{}, usageError{err}
+	}
+	return a, nil
+}
+
+// addModel reads the script that a spec's model_id names.
+func (a agentFile) addModel(fsys fs.FS, i int) error {
+	spec := a.Specs[i]
+	if _, known := a.models[spec.ModelID]; known {
+		return nil
+	}
+	fault := func(format string, args ...any) error { return a.Fault(i, "model_id", format, args...) }
+	script, ok := strings.CutPrefix(spec.ModelID, scriptPrefix)
+	switch {
+	case spec.ModelID == "":
+		return fault("name a model; this command has scripted ones: %sFILE", scriptPrefix)
+	case !ok:
+		return fault("no model %q; this command has scripted ones: %sFILE, beside the spec", spec.ModelID, scriptPrefix)
+	case !fs.ValidPath(script):
+		return fault("%q is no path with slashes below the folder of the spec", script)
+	}
+	text, err := fs.ReadFile(fsys, script)
+	if err != nil {
+		return fault("cannot read the script: %w", err)
+	}
+	model, err := enginetest.ParseScript(path.Join(filepath.ToSlash(filepath.Dir(a.Name)), script), text)
+	if err != nil {
+		return err
+	}
+	a.models[spec.ModelID] = model
+	return nil
+}
+
+// workspace is the directory that an agent works in, and where it writes.
+type workspace struct {
+	dir     string // absolute
+	report  string // absolute
+	display string // of the report, relative to the directory where possible
+	hidden  []string
+}
+
+// newWorkspace looks at the directory. It writes nothing.
+func newWorkspace(dir, out string, others ...string) (workspace, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return workspace{}, err
+	}
+	info, err := os.Stat(abs)
+	switch {
+	case err != nil:
+		return workspace{}, usageError{fmt.Errorf("fixpoint: --dir: %w", err)}
+	case !info.IsDir():
+		return workspace{}, usageError{fmt.Errorf("fixpoint: --dir: %s is not a directory", dir)}
+	}
+	w := workspace{dir: abs, report: filepath.Join(abs, outputDir, "report.md")}
+	if out != "" {
+		if w.report, err = filepath.Abs(out); err != nil {
+			return workspace{}, err
+		}
+	}
+	// What a run writes must not be part of what the next one sees.
+	for _, file := range append(others, w.report) {
+		if file == "" {
+			continue
+		}
+		if rel, inside := w.inside(file); inside {
+			w.hidden = append(w.hidden, rel)
+		}
+	}
+	w.display = w.report
+	if rel, inside := w.inside(w.report); inside {
+		w.display = rel
+	}
+	return w, nil
+}
+
+// inside returns a file's path with slashes relative to the directory, if it is
+// in it.
+func (w workspace) inside(file string) (string, bool) {
+	abs, err := filepath.Abs(file)
+	if err != nil {
+		return "", false
+	}
+	rel, err := filepath.Rel(w.dir, abs)
+	rel = filepath.ToSlash(rel)
+	return rel, err == nil && fs.ValidPath(rel)
+}
+
+// prepare makes the folder for outputs, with a note to git that it holds nothing
+// to keep.
+func (w workspace) prepare() error {
+	folder := filepath.Join(w.dir, outputDir)
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return fmt.Errorf("fixpoint: cannot make the folder for outputs: %w", err)
+	}
+	ignore := filepath.Join(folder, ".gitignore")
+	if _, err := os.Stat(ignore); err == nil {
+		return nil
+	}
+	if err := os.WriteFile(ignore, []byte("*\n"), 0o666); err != nil {
+		return fmt.Errorf("fixpoint: cannot write %s: %w", ignore, err)
+	}
+	return nil
+}
+
+// engine returns an engine with all plugins of the command, and a function that
+// closes it. The configuration's other parts are the caller's.
+func (w workspace) engine(c engine.Config, a agentFile) (*engine.Engine, func() error, error) {
+	tree, err := files.Open(w.dir, files.Options{Hide: w.hidden})
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Plugins = []engine.Plugin{
+		tree,
+		report.New(w.report, w.display),
+		permission.New(),
+		loopguard.New(),
+		audit.New(audit.Options{Dir: w.dir}),
+		budget.New(),
+		agentsmd.New(tree.FS()),
+		headline.New(),
+		headline.Focus(),
+		headline.Outline(),
+		census.New(tree.FS()),
+	}
+	c.Agents, c.Models = a.Specs, a.models
+	eng, err := engine.New(c)
+	if err != nil {
+		return nil, nil, specFault(errors.Join(err, tree.Close(context.Background())))
+	}
+	return eng, func() error { return eng.Close(context.Background()) }, nil
+}

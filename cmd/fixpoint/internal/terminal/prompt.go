@@ -1,0 +1,260 @@
+package terminal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/permission"
+)
+
+// Prompt is a gate.Resolver that asks the person at the terminal. A question is
+// asked once the view has shown what led to it, and nothing else is written until
+// it is answered. Without anybody to ask, at the end of the input, the answer is
+// no.
+type Prompt struct {
+	p    *Printer
+	view *View
+	keys Keyboard
+	in   *lineReader
+
+	mu sync.Mutex // one question at a time
+}
+
+// Keyboard is where answers come from.
+type Keyboard struct {
+	In io.Reader
+	// Echoes says that what is typed is on the screen already, as at a terminal.
+	Echoes bool
+	// Secret reads a line that must not be seen; nil means that it cannot be done,
+	// and questions for secrets are declined.
+	Secret func() (string, error)
+}
+
+// NewPrompt returns a prompt that reads answers line by line.
+func NewPrompt(p *Printer, v *View, k Keyboard) *Prompt {
+	return &Prompt{p: p, view: v, keys: k, in: &lineReader{in: k.In}}
+}
+
+// Yes is a gate.Resolver that approves every confirmation, as --yes asks for.
+// Questions of other kinds go to the prompt.
+type Yes struct{ Prompt *Prompt }
+
+// Resolve approves.
+func (y Yes) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	if t.Kind != gate.Confirm {
+		return y.Prompt.Resolve(ctx, t)
+	}
+	return phase.Answer{Approved: true, Reason: "by --yes"}, nil
+}
+
+// errNobody is the fault of a question at the end of the input.
+var errNobody = errors.New("nobody is there to answer; --yes approves")
+
+// Resolve asks.
+func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	select {
+	case <-q.view.shown(t.ID):
+	case <-ctx.Done():
+		return phase.Answer{}, context.Cause(ctx)
+	}
+	// What else happens meanwhile waits, so that it does not end up in the answer.
+	defer q.p.take()()
+	q.show(t, previewLines)
+	answer, err := q.ask(ctx, t)
+	if errors.Is(err, io.EOF) {
+		q.p.write("\n")
+		return phase.Answer{Reason: errNobody.Error()}, nil
+	}
+	return answer, err
+}
+
+// show writes what there is to decide about, and at most that many lines of each
+// argument.
+func (q *Prompt) show(t gate.Ticket, most int) {
+	s := q.p.s
+	line := func(parts ...string) { q.p.write(q.p.layout(s.plain, "", 2, parts...) + "\n") }
+	if q.view.level == Quiet {
+		q.p.write(q.p.layout(s.note, "question", 0, clean(t.Message), s.dim.Render("by "+clean(t.Plugin))) + "\n")
+	}
+	var shown permission.Preview
+	if t.Params == "" {
+		return
+	}
+	if t.Params.Decode(&shown) != nil {
+		line(s.dim.Render(clip(clean(string(t.Params)), 300)))
+		return
+	}
+	if shown.Description != "" {
+		line(s.dim.Render(clean(shown.Description)))
+	}
+	var args map[string]any
+	if shown.Args.Decode(&args) != nil {
+		line(clip(clean(string(shown.Args)), 300))
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		text, ok := args[name].(string)
+		if !ok {
+			raw, _ := inference.ToJSON(args[name]) // it was decoded from JSON
+			text = string(raw)
+		}
+		q.argument(name, text, most)
+	}
+}
+
+// previewLines is how many lines of an argument a question shows at first.
+const previewLines = 8
+
+func (q *Prompt) argument(name, text string, most int) {
+	s := q.p.s
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(lines) == 1 {
+		q.p.write(q.p.layout(s.plain, "", 2, s.bold.Render(clean(name)+":"), clip(clean(text), 200)) + "\n")
+		return
+	}
+	q.p.write(q.p.layout(s.plain, "", 2, s.bold.Render(clean(name)+":"), s.dim.Render(count(len(lines), "line"))) + "\n")
+	for i, line := range lines {
+		if i == most {
+			q.p.write(q.p.layout(s.plain, "", 2, s.dim.Render(fmt.Sprintf("│ … %d more", len(lines)-i))) + "\n")
+			break
+		}
+		q.p.write(q.p.layout(s.plain, "", 2, s.dim.Render("│"), clip(cleanLine(line), 120)) + "\n")
+	}
+}
+
+// ask reads the answer. The printer is ours.
+func (q *Prompt) ask(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	switch t.Kind {
+	case gate.Confirm:
+		return q.confirm(ctx, t)
+	case gate.Secret:
+		if q.keys.Secret == nil {
+			return phase.Answer{Reason: "a secret can only be typed at a terminal"}, nil
+		}
+		q.cue("value, not shown")
+		text, err := q.keys.Secret()
+		q.p.write("\n")
+		if err != nil {
+			return phase.Answer{}, err
+		}
+		value, err := inference.ToJSON(text)
+		return phase.Answer{Approved: true, Value: value}, err
+	default:
+		q.cue("value, as text or JSON; an empty line declines")
+		text, err := q.line(ctx)
+		if err != nil {
+			return phase.Answer{}, err
+		}
+		if text == "" {
+			return phase.Answer{Reason: "declined at the terminal"}, nil
+		}
+		value := inference.JSON(text)
+		if !value.Valid() || t.Kind == gate.Text {
+			value, err = inference.ToJSON(text)
+		}
+		return phase.Answer{Approved: true, Value: value}, err
+	}
+}
+
+func (q *Prompt) confirm(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	// Only a gate that knows the value offers to remember it.
+	always := strings.Contains(string(t.Schema), string(permission.Always))
+	choices := "[y]es, [n]o"
+	if always {
+		choices += ", [a]lways in this run"
+	}
+	if t.Params != "" {
+		choices += ", [v]iew all"
+	}
+	for {
+		q.cue(choices)
+		text, err := q.line(ctx)
+		if err != nil {
+			return phase.Answer{}, err
+		}
+		word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
+		switch strings.ToLower(word) {
+		case "y", "yes":
+			return phase.Answer{Approved: true, Reason: "at the terminal", Value: `"once"`}, nil
+		case "n", "no", "":
+			answer := phase.Answer{Reason: "at the terminal"}
+			if reason = strings.TrimSpace(reason); reason != "" {
+				answer.Reason = reason
+			}
+			return answer, nil
+		case "v", "view":
+			q.show(t, math.MaxInt)
+		case "a", "always":
+			if always {
+				return phase.Answer{Approved: true, Reason: "at the terminal, for the whole run", Value: permission.Always}, nil
+			}
+		}
+	}
+}
+
+// line reads a line and, unless the terminal did, shows it.
+func (q *Prompt) line(ctx context.Context) (string, error) {
+	text, err := q.in.line(ctx)
+	if err == nil && !q.keys.Echoes {
+		q.p.write(cleanLine(text) + "\n")
+	}
+	return text, err
+}
+
+// cue writes what can be typed, and stays on the line.
+func (q *Prompt) cue(choices string) {
+	s := q.p.s
+	q.p.write(q.p.layout(s.note, "your turn", 2, s.dim.Render(choices)) + " " + s.note.Render("›") + " ")
+}
+
+// lineReader reads lines in a goroutine of its own, so that a wait for one can be
+// given up. A line that comes later is kept for the next question.
+type lineReader struct {
+	in    io.Reader
+	lines chan lineOrError
+}
+
+type lineOrError struct {
+	text string
+	err  error
+}
+
+func (r *lineReader) line(ctx context.Context) (string, error) {
+	if r.lines == nil {
+		r.lines = make(chan lineOrError)
+		go r.read()
+	}
+	select {
+	case l, ok := <-r.lines:
+		if !ok {
+			return "", io.EOF
+		}
+		return l.text, l.err
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+func (r *lineReader) read() {
+	defer close(r.lines)
+	scan := bufio.NewScanner(r.in)
+	for scan.Scan() {
+		r.lines <- lineOrError{text: scan.Text()}
+	}
+	if err := scan.Err(); err != nil {
+		r.lines <- lineOrError{err: err}
+	}
+}

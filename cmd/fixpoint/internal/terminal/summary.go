@@ -1,0 +1,105 @@
+package terminal
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// Fact is a line of the summary that the run itself does not know.
+type Fact struct{ Label, Text string }
+
+// reasonTexts say in words why a run ended.
+func reasonText(r phase.Reason) string {
+	switch r {
+	case phase.ReasonNatural:
+		return "the model asked for nothing more"
+	case phase.ReasonMaxRounds:
+		return "the limit of steps"
+	case phase.ReasonTimeout:
+		return "the limit of time"
+	case phase.ReasonTokenBudget:
+		return "the limit of tokens"
+	case phase.ReasonConsecutiveErrors:
+		return "too many errors in a row"
+	case phase.ReasonStopOnTool:
+		return "a tool that ends the run was called"
+	case phase.ReasonContentMatch:
+		return "the answer matched"
+	case phase.ReasonLoop:
+		return "the same calls again and again"
+	case phase.ReasonBlocked:
+		return "a gate ended it"
+	case phase.ReasonCancelled:
+		return "before its end"
+	case phase.ReasonWaiting:
+		return "an answer is needed"
+	case phase.ReasonError:
+		return "an error"
+	default:
+		return ""
+	}
+}
+
+// Summary writes how a run went.
+func (p *Printer) Summary(res *engine.Result, facts ...Fact) {
+	s := p.s
+	st := res.Stats
+	p.gap()
+	look := s.good
+	switch res.Reason {
+	case phase.ReasonNatural, phase.ReasonStopOnTool, phase.ReasonContentMatch:
+	case phase.ReasonError, phase.ReasonCancelled:
+		look = s.bad
+	default:
+		look = s.note
+	}
+	p.line(look, "ended", 0, look.Render(string(res.Reason))+":", s.dim.Render(reasonText(res.Reason)))
+	if res.Detail != "" {
+		p.line(s.dim, "why", 0, clean(res.Detail))
+	}
+	if res.Err != nil && res.Err.Error() != res.Detail {
+		for line := range strings.Lines(res.Err.Error()) {
+			p.line(s.bad, "error", 0, clean(line))
+		}
+	}
+	p.say(s.model, "answer", res.Text)
+	for _, f := range facts {
+		p.line(s.bold, f.Label, 0, clean(f.Text))
+	}
+	p.gap()
+	row := func(label, text string) { p.line(s.dim, label, 0, text) }
+	row("steps", fmt.Sprintf("%d in %s", res.Steps, round(res.Elapsed)))
+	row("tokens", fmt.Sprintf("%s in, %s out", thousands(res.Usage.InputTokens), thousands(res.Usage.OutputTokens)))
+	row("hooks", fmt.Sprintf("%d run, %s retried after %s", st.Hooks, number(st.Retries), count(st.Conflicts, "conflict")))
+	row("actions", fmt.Sprintf("%d in %s, at most %d in one phase%s", st.Actions, count(st.Rounds, "round"), st.MaxRounds,
+		unless(st.DeadLetters == 0, fmt.Sprintf("; %d failed or undelivered", st.DeadLetters))))
+	row("effects", fmt.Sprintf("%d delivered, %s failed", st.EffectsDelivered, number(st.EffectsFailed)))
+	row("calls", count(st.ToolCalls, "tool call"))
+}
+
+// say writes a text of any number of lines under one label.
+func (p *Printer) say(look lipgloss.Style, label, text string) {
+	for line := range strings.Lines(strings.TrimSpace(text)) {
+		p.line(look, label, 0, cleanLine(strings.TrimRight(line, "\r\n")))
+		label = ""
+	}
+}
+
+func number(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
+}
+
+func unless(cond bool, text string) string {
+	if cond {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,154 @@
+package terminal
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/charmbracelet/lipgloss"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// Level says how much of a run is shown.
+type Level int
+
+// The levels.
+const (
+	Quiet   Level = iota - 1 // nothing but questions and the summary
+	Normal                   // what was decided, changed, retried and sent
+	Verbose                  // every event but the chunks of an answer
+)
+
+// View is an engine.Observer that shows the events of runs as they happen. It
+// gets them from one goroutine of each run.
+type View struct {
+	p     *Printer
+	level Level
+
+	mu      sync.Mutex
+	opened  map[string]chan struct{} // by ticket: closed once the question was shown
+	phase   *engine.PhaseStarted     // that has not been shown
+	call    string                   // tool call whose lines come now
+	calls   map[string]call
+	actions []engine.ActionFinished
+	writes  []string // keys that the round wrote
+	// answered says that the gates are asked again because a question was answered.
+	answered bool
+}
+
+// call is what the model asked for.
+type call struct{ name, args string }
+
+// NewView returns a view that writes to p.
+func NewView(p *Printer, l Level) *View {
+	return &View{p: p, level: l, opened: map[string]chan struct{}{}, calls: map[string]call{}}
+}
+
+// Observe shows an event.
+func (v *View) Observe(e engine.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if t, ok := e.(engine.TicketOpened); ok {
+		defer v.release(t.Ticket.ID)
+	}
+	if v.level > Quiet {
+		v.show(e)
+	}
+}
+
+// shown returns a channel that is closed when the ticket has been shown, together
+// with everything that happened before.
+func (v *View) shown(ticket string) <-chan struct{} {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.channel(ticket)
+}
+
+func (v *View) channel(ticket string) chan struct{} {
+	c, ok := v.opened[ticket]
+	if !ok {
+		c = make(chan struct{})
+		v.opened[ticket] = c
+	}
+	return c
+}
+
+func (v *View) release(ticket string) { close(v.channel(ticket)) }
+
+func (v *View) verbose() bool { return v.level >= Verbose }
+
+// say writes a line inside the current phase, after the phase's own if that has
+// not been shown.
+func (v *View) say(look lipgloss.Style, label string, parts ...string) {
+	v.announce()
+	indent := 1
+	if v.call != "" {
+		indent = 2
+	}
+	v.p.line(look, label, indent, parts...)
+}
+
+// announce writes the line of a phase in which something happens.
+func (v *View) announce() {
+	e := v.phase
+	if e == nil {
+		return
+	}
+	v.phase = nil
+	s := v.p.s
+	indent := 0
+	if e.Call != "" {
+		indent = 1
+	}
+	what := "hook"
+	if e.Head().Phase == phase.ToolGate {
+		what = "gate"
+	}
+	detail := "no " + what + "s"
+	if e.Hooks > 0 {
+		detail = count(e.Hooks, what)
+	}
+	v.p.line(s.phase, "phase", indent, s.phase.Render(e.Head().Phase.String()), s.dim.Render("("+detail+")"))
+}
+
+// took writes a duration, but only when it is long enough to be of interest.
+func (v *View) took(d time.Duration) string {
+	if !v.verbose() && d < 100*time.Millisecond {
+		return ""
+	}
+	return v.p.s.dim.Render("(" + round(d).String() + ")")
+}
+
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= 10*time.Second:
+		return d.Round(100 * time.Millisecond)
+	case d >= time.Second:
+		return d.Round(10 * time.Millisecond)
+	case d >= time.Millisecond:
+		return d.Round(100 * time.Microsecond)
+	default:
+		return d.Round(time.Microsecond)
+	}
+}
+
+// beginCall writes the line of a tool call when the lines to come are of another
+// call than those before.
+func (v *View) beginCall(id string) {
+	if id == v.call {
+		return
+	}
+	v.call = id
+	if id == "" {
+		return
+	}
+	c := v.calls[id]
+	name := c.name
+	if name == "" {
+		name = id
+	}
+	s := v.p.s
+	v.p.line(s.tool, "call", 0, s.tool.Render(clean(name)), s.dim.Render(clip(clean(strings.TrimSpace(c.args)), 100)))
+}

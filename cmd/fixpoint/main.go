@@ -1,0 +1,24 @@
+// Command fixpoint runs, checks and describes agents on the Fixpoint engine.
+//
+//	fixpoint run [SPEC] --dir DIR    run an agent and show what happens
+//	fixpoint check [SPEC]            say what is wrong with a spec
+//	fixpoint describe [SPEC]         list what its plugins register
+//
+// Without SPEC it uses the built-in agent of examples/steward.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/cli"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	// A second signal ends the program at once.
+	context.AfterFunc(ctx, stop)
+	os.Exit(cli.Run(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Env: os.Getenv}))
+}

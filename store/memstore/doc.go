@@ -1,0 +1,20 @@
+// Package memstore keeps threads in memory. It is a complete store: journal,
+// leases and outbox, with the promises that [engine.Journal] makes to callers in
+// one process, and nothing that outlives it. Use it in tests, and to embed an
+// engine that wants leases or an outbox and no files:
+//
+//	store := memstore.New(memstore.Options{})
+//	defer store.Close()
+//	revision, err := store.Append(ctx, engine.JournalCommit{ID: id, Thread: "t1", Record: record})
+//
+// # Ownership and concurrency
+//
+// A store is safe for concurrent use. It copies every byte slice on the way in
+// and on the way out, so callers may reuse theirs.
+//
+// # Time
+//
+// Leases, claims and effects that wait are measured by [Options.Now]. Nothing
+// happens by itself when time passes: a lease or claim that ran out is noticed
+// by the next call that asks for it.
+package memstore

@@ -1,0 +1,185 @@
+package memstore
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ddd26017/fixpoint/engine"
+)
+
+// Options configures a store. The zero value is ready to use.
+type Options struct {
+	// Now is the clock; nil is time.Now. It must be safe for concurrent use.
+	Now func() time.Time
+	// MaxBytes limits each record, snapshot and effect body; 0 or less is no limit.
+	MaxBytes int
+}
+
+// Store is a journal in memory. It implements [engine.Journal], [engine.Leaser]
+// and [engine.Outbox], and is safe for concurrent use. Make one with New.
+type Store struct {
+	now      func() time.Time
+	maxBytes int
+
+	mu      sync.Mutex
+	closed  bool
+	threads map[string]*thread
+	outbox  outbox
+	changed chan struct{} // closed and replaced by each commit that somebody waits for
+	waiting int
+}
+
+var (
+	_ engine.Journal = (*Store)(nil)
+	_ engine.Leaser  = (*Store)(nil)
+	_ engine.Outbox  = (*Store)(nil)
+)
+
+// thread is what is kept of one thread. Its records are those of the revisions
+// first to revision, without a gap.
+type thread struct {
+	revision  uint64
+	epoch     uint64
+	lease     engine.Lease // no owner: free
+	first     uint64
+	records   []engine.JournalRecord
+	snapshots []snapshot // oldest first
+}
+
+type snapshot struct {
+	revision uint64
+	time     time.Time
+	state    []byte
+}
+
+// New returns an empty store.
+func New(o Options) *Store {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	return &Store{
+		now:      o.Now,
+		maxBytes: max(o.MaxBytes, 0),
+		threads:  map[string]*thread{},
+		outbox:   newOutbox(),
+		changed:  make(chan struct{}),
+	}
+}
+
+// Caps says that nothing survives the process.
+func (s *Store) Caps() engine.JournalCaps { return engine.JournalCaps{MaxBytes: s.maxBytes} }
+
+// Close makes all later calls fail with [engine.ErrJournalClosed], a second
+// Close included. What the store holds stays until it is garbage; see Reopen.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return errClosed
+	}
+	s.closed = true
+	s.wake()
+	return nil
+}
+
+// Reopen undoes Close, so that a test can restart what uses the store. Leases
+// and claims are as they were. On a store that is open it does nothing.
+func (s *Store) Reopen() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = false
+}
+
+// lock enters the store, unless it is closed or ctx has ended.
+func (s *Store) lock(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("memstore: not done: %w", context.Cause(ctx))
+	}
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return errClosed
+	}
+	return nil
+}
+
+// wake lets the waiting loads look again. The lock is held.
+func (s *Store) wake() {
+	if s.waiting > 0 {
+		close(s.changed)
+		s.changed = make(chan struct{})
+	}
+}
+
+func (s *Store) checkSize(what string, b []byte) error {
+	if s.maxBytes > 0 && len(b) > s.maxBytes {
+		return fmt.Errorf("memstore: a %s of %d bytes, and the limit is %d; raise Options.MaxBytes: %w", what, len(b), s.maxBytes, engine.ErrTooLarge)
+	}
+	return nil
+}
+
+func (s *Store) checkSizes(c engine.JournalCommit) error {
+	err := errors.Join(s.checkSize("record", c.Record), s.checkSize("snapshot", c.Snapshot))
+	for _, e := range c.Effects {
+		err = errors.Join(err, s.checkSize("effect", e.Body))
+	}
+	return err
+}
+
+// newID makes the id of a commit that the store itself adds.
+func newID() (id [16]byte) {
+	_, _ = rand.Read(id[:]) // never fails
+	return id
+}
+
+// add appends a record. The lock is held; the record's bytes are the store's own.
+func (t *thread) add(id [16]byte, at time.Time, record []byte) {
+	t.revision++
+	if t.first == 0 {
+		t.first = t.revision
+	}
+	t.records = append(t.records, engine.JournalRecord{Revision: t.revision, ID: id, Time: at, Record: record})
+}
+
+// made reports whether the commit with this id made that revision.
+func (t *thread) made(revision uint64, id [16]byte) bool {
+	if id == [16]byte{} || revision < t.first || revision > t.revision || t.first == 0 {
+		return false
+	}
+	return t.records[revision-t.first].ID == id
+}
+
+// image copies what a load of the thread up to a revision returns.
+func (t *thread) image(upTo uint64) engine.JournalImage {
+	i := engine.JournalImage{Revision: upTo, Epoch: t.epoch, LastID: t.records[upTo-t.first].ID}
+	for _, s := range slices.Backward(t.snapshots) {
+		if s.revision <= upTo {
+			i.Snapshot, i.SnapshotAt = copyBytes(s.state), s.revision
+			break
+		}
+	}
+	for _, r := range t.records {
+		if r.Revision > i.SnapshotAt && r.Revision <= upTo {
+			r.Record = copyBytes(r.Record)
+			i.Tail = append(i.Tail, r)
+		}
+	}
+	return i
+}
+
+// copyBytes copies b; unlike slices.Clone it leaves no room behind the copy.
+func copyBytes(b []byte) []byte {
+	if b == nil {
+		return nil
+	}
+	c := make([]byte, len(b))
+	copy(c, b)
+	return c
+}
+
+var errClosed = fmt.Errorf("memstore: the store was closed: %w", engine.ErrJournalClosed)

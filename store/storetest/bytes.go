@@ -1,0 +1,183 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ddd26017/fixpoint/engine"
+)
+
+// spoil overwrites what a caller owns.
+func spoil(slices ...[]byte) {
+	for _, b := range slices {
+		for i := range b[:cap(b)] {
+			b[:cap(b)][i] = 0xee
+		}
+	}
+}
+
+var byteTests = []test{
+	{"nothing is shared with callers", func(t *testing.T, f Fixture) {
+		c := withEffects("t", 0, "mail", 1)
+		first, want := c, c
+		first.Record, want.Record = bytes.Clone(c.Record), bytes.Clone(c.Record)
+		first.Effects = []engine.JournalEffect{{Lane: "mail", Body: bytes.Clone(c.Effects[0].Body)}}
+		body := bytes.Clone(c.Effects[0].Body)
+		appendAll(t, f.Journal, first)
+		spoil(first.Record, first.Effects[0].Body)
+		first.Effects[0].Lane = "elsewhere"
+		sameImage(t, imageOf(1, []engine.JournalCommit{want}), load(t, f.Journal, "t", 0), "load after the commit was reused")
+
+		image := load(t, f.Journal, "t", 0)
+		spoil(image.Tail[0].Record)
+		image.Tail = append(image.Tail[:0], engine.JournalRecord{})
+		sameImage(t, imageOf(1, []engine.JournalCommit{want}), load(t, f.Journal, "t", 0), "load after the image was changed")
+
+		if _, ok := f.Journal.(engine.Outbox); ok {
+			for range 2 {
+				claims := claim(t, f.Journal, "mail", 1, 0)
+				equal(t, string(body), string(claims[0].Effect.Body), "body")
+				spoil(claims[0].Effect.Body)
+				f.wait(time.Millisecond)
+			}
+		}
+
+		s := snapshotCommit("t", 1)
+		state := bytes.Clone(s.Snapshot)
+		appendAll(t, f.Journal, s)
+		spoil(s.Snapshot)
+		spoil(load(t, f.Journal, "t", 0).Snapshot)
+		equal(t, string(state), string(load(t, f.Journal, "t", 0).Snapshot), "snapshot")
+	}},
+	{"every byte comes back", func(t *testing.T, f Fixture) {
+		var commits []engine.JournalCommit
+		for i, size := range []int{0, 1, 255, 256, 4095, 4096, 4097, 70_000} {
+			c := commit("t", uint64(i))
+			c.Record = make([]byte, size)
+			for at := range c.Record {
+				c.Record[at] = byte(at * 7)
+			}
+			if limit := f.Journal.Caps().MaxBytes; limit > 0 && size > limit {
+				break
+			}
+			commits = append(commits, c)
+		}
+		appendAll(t, f.Journal, commits...)
+		sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 0), "load")
+		last := snapshotCommit("t", uint64(len(commits)))
+		last.Snapshot = commits[len(commits)-1].Record
+		appendAll(t, f.Journal, last)
+		sameImage(t, imageOf(1, append(commits, last)), load(t, f.Journal, "t", 0), "load of the snapshot")
+	}},
+}
+
+var sizeTests = []test{
+	{"up to the limit and beyond", func(t *testing.T, f Fixture) {
+		limit := f.Journal.Caps().MaxBytes
+		if limit > 1<<27 {
+			t.Logf("a limit of %d bytes is not tried", limit)
+			return
+		}
+		_, outbox := f.Journal.(engine.Outbox)
+		large := make([]byte, limit+1)
+		for name, c := range map[string]engine.JournalCommit{
+			"record":   {Record: large},
+			"snapshot": {Record: []byte{1}, Snapshot: large},
+			"effect":   {Record: []byte{1}, Effects: []engine.JournalEffect{{Lane: "x", Body: large}}},
+		} {
+			if name == "effect" && !outbox {
+				continue
+			}
+			c.ID, c.Thread = newID(), "t"
+			_, err := f.Journal.Append(t.Context(), c)
+			isError(t, err, name+" beyond the limit", engine.ErrTooLarge)
+		}
+		equal(t, 0, load(t, f.Journal, "t", 0).Revision, "revision after refusals")
+		c := commit("t", 0)
+		c.Record, c.Snapshot = large[:limit], large[:limit]
+		appendAll(t, f.Journal, c)
+		sameImage(t, imageOf(1, []engine.JournalCommit{c}), load(t, f.Journal, "t", 0), "load")
+	}},
+}
+
+var closeTests = []test{
+	{"a closed store says so", func(t *testing.T, f Fixture) {
+		j := f.Journal
+		appendAll(t, j, withEffects("t", 0, "mail", 1))
+		var lease engine.Lease
+		leaser, leases := j.(engine.Leaser)
+		if leases {
+			var err error
+			lease, err = leaser.Acquire(t.Context(), "t", "ann", time.Hour)
+			noError(t, err, "acquire")
+		}
+		outbox, ok := j.(engine.Outbox)
+		var claims []engine.Claim
+		if ok {
+			claims = claim(t, j, "mail", 1, time.Hour)
+		}
+		noError(t, j.Close(), "close")
+
+		ctx := t.Context()
+		calls := map[string]func() error{
+			"append":  func() error { _, err := j.Append(ctx, commit("t", 1)); return err },
+			"load":    func() error { _, err := j.Load(ctx, "t", 0); return err },
+			"wait":    func() error { _, err := j.Load(ctx, "t", 100); return err },
+			"threads": func() error { _, err := j.Threads(ctx, "", 1); return err },
+			"prune":   func() error { return j.Prune(ctx, "t", engine.PrunePolicy{KeepSnapshots: 1}) },
+			"delete":  func() error { return j.Delete(ctx, "t") },
+		}
+		if leases {
+			calls["acquire"] = func() error { _, err := leaser.Acquire(ctx, "t", "ann", time.Hour); return err }
+			calls["renew"] = func() error { _, err := leaser.Renew(ctx, lease, time.Hour); return err }
+			calls["release"] = func() error { return leaser.Release(ctx, lease) }
+		}
+		if ok {
+			calls["claim"] = func() error { _, err := outbox.Claim(ctx, "mail", "w", 1, time.Hour); return err }
+			calls["settle"] = func() error { return outbox.Settle(ctx, claims[0], engine.Settlement{}) }
+		}
+		for name, call := range calls {
+			isError(t, call(), name+" after close", engine.ErrJournalClosed)
+		}
+		if err := j.Close(); err != nil {
+			isError(t, err, "second close", engine.ErrJournalClosed)
+		}
+	}},
+	{"close with calls under way", func(t *testing.T, f Fixture) {
+		ctx, cancel := context.WithCancel(ctxOf(t))
+		defer cancel()
+		failed := make(chan error, 3)
+		started := make(chan struct{}, 1)
+		go func() {
+			_, err := f.Journal.Load(ctx, "t", 1<<40)
+			failed <- err
+		}()
+		for n := range 2 {
+			go func() {
+				thread := fmt.Sprint("writer ", n)
+				for base := uint64(0); ; base++ {
+					if _, err := f.Journal.Append(ctx, commit(thread, base)); err != nil {
+						failed <- err
+						return
+					}
+					select {
+					case started <- struct{}{}:
+					default:
+					}
+				}
+			}()
+		}
+		<-started
+		noError(t, f.Journal.Close(), "close")
+		for range cap(failed) {
+			err := <-failed
+			if !errors.Is(err, engine.ErrJournalClosed) {
+				t.Fatalf("a call under way ended with %v", err)
+			}
+		}
+	}},
+}

@@ -1,0 +1,220 @@
+package storetest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ddd26017/fixpoint/engine"
+)
+
+// withEffects is a commit that emits n effects on a lane.
+func withEffects(thread string, base uint64, lane string, n int) engine.JournalCommit {
+	c := commit(thread, base)
+	for i := range n {
+		c.Effects = append(c.Effects, engine.JournalEffect{Lane: lane, Body: fmt.Appendf(nil, "effect %d of %s after %d", i, thread, base)})
+	}
+	return c
+}
+
+func claim(t testing.TB, j engine.Journal, lane string, limit int, ttl time.Duration) []engine.Claim {
+	t.Helper()
+	claims, err := j.(engine.Outbox).Claim(ctxOf(t), lane, "worker", limit, ttl)
+	noError(t, err, "claim on lane %q", lane)
+	if len(claims) > max(limit, 0) {
+		t.Fatalf("claim of at most %d gave %d", limit, len(claims))
+	}
+	return claims
+}
+
+func settle(t testing.TB, j engine.Journal, c engine.Claim, how engine.Settlement) {
+	t.Helper()
+	noError(t, j.(engine.Outbox).Settle(ctxOf(t), c, how), "settle %s as %+v", c.Ref, how)
+}
+
+// keys lists the references of claims.
+func keys(claims []engine.Claim) string {
+	var all []string
+	for _, c := range claims {
+		all = append(all, c.Ref.String())
+	}
+	return strings.Join(all, " ")
+}
+
+var outboxTests = []test{
+	{"claim and settle", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 3), commit("t", 1), withEffects("t", 2, "mail", 1))
+		long, _ := f.ttl()
+		equal(t, "", keys(claim(t, f.Journal, "fax", 10, long)), "effects of another lane")
+		equal(t, "", keys(claim(t, f.Journal, "mail", 0, long)), "claim of none")
+		first := claim(t, f.Journal, "mail", 2, long)
+		equal(t, "t/1/0 t/1/1", keys(first), "first claim")
+		c := first[1]
+		equal(t, "mail|effect 1 of t after 0|1", fmt.Sprintf("%s|%s|%d", c.Effect.Lane, c.Effect.Body, c.Attempts), "claim")
+		equal(t, true, c.Effect.NotBefore.IsZero(), "no time not to deliver before")
+		second := claim(t, f.Journal, "mail", 10, long)
+		equal(t, "t/1/2 t/3/0", keys(second), "second claim")
+		equal(t, "", keys(claim(t, f.Journal, "mail", 10, long)), "third claim")
+		for _, c := range slices.Concat(first, second) {
+			settle(t, f.Journal, c, engine.Settlement{})
+			settle(t, f.Journal, c, engine.Settlement{}) // the answer got lost, and it asks again
+		}
+		f.wait(time.Millisecond)
+		equal(t, "", keys(claim(t, f.Journal, "mail", 10, long)), "claim when all is settled")
+	}},
+	{"lanes and threads keep apart", func(t *testing.T, f Fixture) {
+		for base := range uint64(4) {
+			for _, thread := range []string{"a", "b"} {
+				c := withEffects(thread, base, "x", 1)
+				c.Effects = append(c.Effects, engine.JournalEffect{Lane: "y"}, engine.JournalEffect{Lane: "x/y"}, engine.JournalEffect{Lane: ""})
+				appendAll(t, f.Journal, c)
+			}
+		}
+		for lane, index := range map[string]uint32{"x": 0, "y": 1, "x/y": 2, "": 3} {
+			claims := claim(t, f.Journal, lane, 100, time.Hour)
+			equal(t, 8, len(claims), "claims on %q", lane)
+			last := map[string]uint64{}
+			for _, c := range claims {
+				equal(t, index, c.Ref.Index, "index of %s on lane %q", c.Ref, lane)
+				if c.Ref.Revision <= last[c.Ref.Thread] {
+					t.Fatalf("%s comes after revision %d: %s", c.Ref, last[c.Ref.Thread], keys(claims))
+				}
+				last[c.Ref.Thread] = c.Ref.Revision
+			}
+		}
+	}},
+	{"not before its time", func(t *testing.T, f Fixture) {
+		// The clock of the store is unknown here, so it is read off a lease.
+		now := time.Now()
+		if leaser, ok := f.Journal.(engine.Leaser); ok {
+			lease, err := leaser.Acquire(t.Context(), "clock", "kit", 0)
+			noError(t, err, "acquire")
+			now = lease.Until
+		}
+		long, short := f.ttl()
+		c := withEffects("t", 0, "mail", 4)
+		c.Effects[1].NotBefore = now.Add(4 * short)
+		c.Effects[2].NotBefore = now.Add(long)
+		c.Effects[3].NotBefore = now.Add(-long)
+		appendAll(t, f.Journal, c)
+		equal(t, "t/1/0 t/1/3", keys(claim(t, f.Journal, "mail", 10, 2*long)), "at once")
+		f.wait(5 * short)
+		later := claim(t, f.Journal, "mail", 10, 2*long)
+		equal(t, "t/1/1", keys(later), "later")
+		equal(t, true, later[0].Effect.NotBefore.Equal(c.Effects[1].NotBefore), "its time comes back")
+	}},
+	{"retry", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2))
+		_, short := f.ttl()
+		first := claim(t, f.Journal, "mail", 1, time.Hour)[0]
+		settle(t, f.Journal, first, engine.Settlement{RetryAt: time.Unix(1, 0), Error: "busy"})
+		again := claim(t, f.Journal, "mail", 10, short)
+		equal(t, "t/1/0 t/1/1", keys(again), "a retry comes in order")
+		equal(t, 2, again[0].Attempts, "attempts")
+		if again[0].Token == first.Token {
+			t.Fatal("two claims have one token")
+		}
+		isError(t, f.Journal.(engine.Outbox).Settle(t.Context(), first, engine.Settlement{}), "settle of the first claim", engine.ErrFenced)
+		for _, c := range again {
+			settle(t, f.Journal, c, engine.Settlement{RetryAt: time.Now().AddDate(100, 0, 0)})
+		}
+		f.wait(2 * short)
+		equal(t, "", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "before the time of the retry")
+	}},
+	{"dead", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2))
+		_, short := f.ttl()
+		claims := claim(t, f.Journal, "mail", 10, short)
+		settle(t, f.Journal, claims[0], engine.Settlement{Dead: true, Error: "no such address"})
+		f.wait(2 * short)
+		equal(t, "t/1/1", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is not dead")
+	}},
+	{"a claim runs out", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 1))
+		_, short := f.ttl()
+		first := claim(t, f.Journal, "mail", 10, short)[0]
+		f.wait(short)
+		second := claim(t, f.Journal, "mail", 10, short)
+		equal(t, "t/1/0", keys(second), "claim after the first ran out")
+		equal(t, 2, second[0].Attempts, "attempts")
+		outbox := f.Journal.(engine.Outbox)
+		for _, how := range []engine.Settlement{{}, {Dead: true}, {RetryAt: time.Unix(1, 0)}} {
+			isError(t, outbox.Settle(t.Context(), first, how), "settle by a stale claim", engine.ErrFenced)
+		}
+		f.wait(short)
+		settle(t, f.Journal, second[0], engine.Settlement{}) // it ran out, but nobody else has it
+		err := outbox.Settle(t.Context(), first, engine.Settlement{RetryAt: time.Unix(1, 0)})
+		isError(t, err, "retry of what is settled", engine.ErrFenced)
+		f.wait(short)
+		equal(t, "", keys(claim(t, f.Journal, "mail", 10, short)), "claim of what is settled")
+	}},
+	{"a commit settles", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 3), withEffects("u", 0, "mail", 1))
+		claims := claim(t, f.Journal, "mail", 1, time.Hour)
+		c := withEffects("t", 1, "mail", 1)
+		c.Settles = []engine.EffectRef{
+			{Thread: "t", Revision: 1, Index: 0}, {Thread: "t", Revision: 1, Index: 1},
+			{Thread: "u", Revision: 1, Index: 0}, {Thread: "nobody", Revision: 7, Index: 9},
+		}
+		appendAll(t, f.Journal, c, c) // the second is a repeat
+		equal(t, "t/1/2 t/2/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is left")
+		settle(t, f.Journal, claims[0], engine.Settlement{})
+	}},
+	{"a refused commit emits and settles nothing", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 1))
+		c := withEffects("t", 0, "mail", 5)
+		c.Settles = []engine.EffectRef{{Thread: "t", Revision: 1, Index: 0}}
+		_, err := f.Journal.Append(t.Context(), c)
+		isError(t, err, "append", engine.ErrJournalConflict)
+		equal(t, "t/1/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "effects")
+	}},
+	{"delete drops the effects, prune does not", func(t *testing.T, f Fixture) {
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2), snapshotCommit("t", 1), snapshotCommit("t", 2), withEffects("t2", 0, "mail", 1))
+		noError(t, f.Journal.Prune(t.Context(), "t", engine.PrunePolicy{KeepSnapshots: 1}), "prune")
+		_, short := f.ttl()
+		claims := claim(t, f.Journal, "mail", 10, short)
+		equal(t, 3, len(claims), "claims after prune")
+		noError(t, f.Journal.Delete(t.Context(), "t"), "delete")
+		f.wait(2 * short)
+		equal(t, "t2/1/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "claims after delete")
+		err := f.Journal.(engine.Outbox).Settle(t.Context(), claims[0], engine.Settlement{RetryAt: time.Unix(1, 0)})
+		isError(t, err, "retry of what was deleted", engine.ErrFenced)
+	}},
+	{"many workers", func(t *testing.T, f Fixture) {
+		const commits, effects = 10, 10
+		for base := range uint64(commits) {
+			appendAll(t, f.Journal, withEffects("t", base, "mail", effects))
+		}
+		var mu sync.Mutex
+		delivered := map[engine.EffectRef]int{}
+		var group sync.WaitGroup
+		failures := make([]error, 8)
+		for n := range failures {
+			group.Go(func() {
+				for failures[n] == nil {
+					claims, err := f.Journal.(engine.Outbox).Claim(ctxOf(t), "mail", fmt.Sprint(n), 7, time.Hour)
+					failures[n] = err
+					if len(claims) == 0 {
+						return
+					}
+					for _, c := range claims {
+						mu.Lock()
+						delivered[c.Ref]++
+						mu.Unlock()
+						failures[n] = errors.Join(failures[n], f.Journal.(engine.Outbox).Settle(ctxOf(t), c, engine.Settlement{}))
+					}
+				}
+			})
+		}
+		group.Wait()
+		noError(t, errors.Join(failures...), "workers")
+		equal(t, commits*effects, len(delivered), "effects delivered")
+		for ref, n := range delivered {
+			equal(t, 1, n, "deliveries of %s", ref)
+		}
+	}},
+}
