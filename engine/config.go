@@ -134,6 +134,9 @@ func (c Config) withDefaults() (Config, error) {
 	if c.GateDefault > DefaultDeny {
 		err = errors.Join(err, fmt.Errorf("%w: GateDefault %d; use DefaultAllow or DefaultDeny", ErrConfig, c.GateDefault))
 	}
+	if c.EffectMode > effects.Background {
+		err = errors.Join(err, fmt.Errorf("%w: EffectMode %d; use effects.Inline or effects.Background", ErrConfig, c.EffectMode))
+	}
 	for i, o := range c.Observers {
 		if o == nil {
 			err = errors.Join(err, fmt.Errorf("%w: Observers[%d] is nil", ErrConfig, i))

@@ -88,12 +88,23 @@ func (e *Engine) registerPlugins() (errs []error) {
 	cat := &catalog{sections: map[string]sectionInfo{}}
 	var handlers []effects.Registered
 	keys := engineKeys()
+	keyOwner := map[string]string{}
+	for _, k := range keys {
+		keyOwner[k.Name()] = engineName
+	}
 	profile := map[string]string{}
 	for _, ps := range all {
 		dup := func(kind, name, first string) {
 			errs = append(errs, fmt.Errorf("%w: plugin %s: %s %q is already registered by plugin %s", ErrRegistration, ps.plugin, kind, name, first))
 		}
-		keys = append(keys, ps.keys...)
+		for _, k := range ps.keys {
+			if first, taken := keyOwner[k.Name()]; taken {
+				errs = append(errs, fmt.Errorf("%w: plugin %s: key %q is already registered by plugin %s: %w", ErrRegistration, ps.plugin, k.Name(), first, state.ErrDuplicateKey))
+				continue
+			}
+			keyOwner[k.Name()] = ps.plugin
+			keys = append(keys, k)
+		}
 		for _, k := range ps.profileKeys {
 			if first, taken := profile[k.Name()]; taken {
 				dup("profile key", k.Name(), first)
@@ -134,8 +145,9 @@ func (e *Engine) registerPlugins() (errs []error) {
 			cat.plugins = append(cat.plugins, ps.plugin)
 		}
 	}
-	e.effects, err = effects.NewHandlers(handlers)
-	errs = append(errs, err)
+	if e.effects, err = effects.NewHandlers(handlers); err != nil {
+		errs = append(errs, fmt.Errorf("%w: %w", ErrRegistration, err))
+	}
 	if e.schema, err = state.NewSchema(keys...); err != nil {
 		errs = append(errs, fmt.Errorf("%w: %w", ErrRegistration, err))
 	}

@@ -90,6 +90,13 @@ type ending struct {
 func (r *run) whole(ctx context.Context) *Result {
 	ctx, cancel := r.deadline(ctx)
 	defer cancel()
+	returned := false
+	defer func() {
+		if !returned {
+			// A lone hook ended this goroutine. Nobody gets the result, but the run has its end.
+			r.finish(ctx, ending{phase.ReasonError, ErrGoexit.Error(), ErrGoexit})
+		}
+	}()
 	r.emit(scene{}, func(h Header) Event {
 		ev := RunStarted{Header: h, Mode: r.input.Mode, Adapter: r.input.Adapter}
 		if n := len(r.input.Messages); n > 0 {
@@ -101,6 +108,7 @@ func (r *run) whole(ctx context.Context) *Result {
 	for end.reason == "" {
 		end = r.oneStep(ctx)
 	}
+	returned = true // from here on finish itself sees to it
 	if end.reason == phase.ReasonWaiting {
 		return r.suspend(ctx)
 	}
@@ -345,8 +353,20 @@ func (r *run) finish(ctx context.Context, end ending) *Result {
 	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
 		end.reason, end.detail = l.Reason, l.Detail // of several ends the first committed counts
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			r.closeRun(ctx, end, append(errs, ErrGoexit))
+		}
+	}()
 	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
-	errs = append(errs, err, r.undelivered(ctx))
+	returned = true
+	return r.closeRun(ctx, end, append(errs, err))
+}
+
+// closeRun is what a run does after RunEnd.
+func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
+	errs = append(errs, r.undelivered(ctx))
 	r.drain(ctx)
 	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
 	end.err = errors.Join(errs...)

@@ -276,10 +276,13 @@ func pluginName(p Plugin) (name string, err error) {
 		return "", fmt.Errorf("%w: nil plugin", ErrRegistration)
 	}
 	err = guard("?", 0, func() error { name = p.Name(); return nil })
-	if err == nil && name == "" {
-		err = fmt.Errorf("%w: a plugin without a name (%T)", ErrRegistration, p)
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("%w: a plugin (%T) did not tell its name: %w", ErrRegistration, p, err)
+	case name == "":
+		return "", fmt.Errorf("%w: a plugin without a name (%T)", ErrRegistration, p)
 	}
-	return name, err
+	return name, nil
 }
 
 func unknownPhase(p phase.Phase) error {

@@ -53,10 +53,7 @@ func (s ActionSpec[P]) New(args P) Action {
 		a.value = args
 		return a
 	}
-	a.raw, a.err = inference.ToJSON(args)
-	if a.err != nil {
-		a.err = fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, a.err)
-	}
+	a.raw, a.err = a.encode(args)
 	return a
 }
 
@@ -105,8 +102,17 @@ func (a Action) JSON() (inference.JSON, error) {
 	if a.err != nil || a.raw != "" || a.def == nil {
 		return a.raw, a.err
 	}
-	raw, err := inference.ToJSON(a.value)
-	if err != nil {
+	return a.encode(a.value)
+}
+
+// encode writes a payload. Its type may have methods that panic.
+func (a Action) encode(payload any) (raw inference.JSON, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			raw, err = "", fmt.Errorf("%w: action %s: encoding it panicked: %v", ErrPayload, a.name, v)
+		}
+	}()
+	if raw, err = inference.ToJSON(payload); err != nil {
 		return "", fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, err)
 	}
 	return raw, nil

@@ -14,7 +14,7 @@ type draft struct {
 	schema   *Schema
 	base     *Snapshot
 	slots    []slotState       // by slot
-	seen     []int           // slots whose cells the outcome depends on
+	seen     []int             // slots whose cells the outcome depends on
 	claims   map[claimed]claim // accepted batches by entry
 	steps    []step            // updates of accepted batches, in order
 	accepted int               // batches that take part
@@ -29,8 +29,8 @@ type step struct{ batch, update, slot int }
 type slotState struct {
 	claim
 	seen bool
-	held int // rejected batch that holds back others (ordered keys)
-	next cell  // the new cell, owned by the draft
+	held int  // rejected batch that holds back others (ordered keys)
+	next cell // the new cell, owned by the draft
 }
 
 // claim says which accepted batch touched something last, and which has it
@@ -73,7 +73,9 @@ func (d *draft) release() {
 	for _, slot := range d.seen {
 		d.slots[slot] = slotState{}
 	}
-	clear(d.claims)
+	if len(d.claims) > 0 {
+		clear(d.claims)
+	}
 	d.seen, d.steps, d.accepted = d.seen[:0], d.steps[:0], 0
 	d.base, d.stamps, d.rejected = nil, nil, nil
 	d.schema.pool.Put(d)

@@ -236,12 +236,12 @@ func (k Key[V, U]) Get(s *Snapshot) V {
 // Lookup is Get, and reports whether the value was written or imported, and
 // not reset since.
 func (k Key[V, U]) Lookup(s *Snapshot) (V, bool) {
-	c := s.cell(k.d)
-	if b, ok := c.(*box[V]); ok && !k.d.clones {
+	b, ok := s.cell(k.d).(*box[V])
+	if ok && !k.d.clones {
 		return b.value, true
 	}
-	if d, ok := k.impl().(*keyDef[V, U]); ok {
-		return d.current(c), holds(c)
+	if d, made := k.impl().(*keyDef[V, U]); made {
+		return d.current(b), ok
 	}
 	var zero V
 	return zero, false
@@ -259,9 +259,10 @@ func (k Key[V, U]) update(v verb, u U) Update {
 	return Update{k.d, &applyOp[V, U]{d, copied(d.take, u)}, v}
 }
 
-// current is the value of a cell, or a fresh initial one, for others to keep.
-func (d *keyDef[V, U]) current(c cell) V {
-	if b, ok := c.(*box[V]); ok {
+// current is the value of a box, or without one the initial value, for others
+// to keep.
+func (d *keyDef[V, U]) current(b *box[V]) V {
+	if b != nil {
 		return copied(d.o.Clone, b.value)
 	}
 	if d.o.Initial == nil {
@@ -278,9 +279,15 @@ func copied[T any](clone func(T) T, v T) T {
 	return clone(v)
 }
 
-func (d *keyDef[V, U]) value(c cell) any { return d.current(c) }
+func (d *keyDef[V, U]) value(c cell) any {
+	b, _ := c.(*box[V])
+	return d.current(b)
+}
 
-func (d *keyDef[V, U]) encode(c cell) ([]byte, error) { return d.o.Codec.encode(d.current(c)) }
+func (d *keyDef[V, U]) encode(c cell) ([]byte, error) {
+	b, _ := c.(*box[V])
+	return d.o.Codec.encode(d.current(b))
+}
 
 func (d *keyDef[V, U]) decode(raw []byte, version int) (importOp, error) {
 	v, err := d.o.decode(raw, version)
@@ -289,7 +296,7 @@ func (d *keyDef[V, U]) decode(raw []byte, version int) (importOp, error) {
 
 func (d *keyDef[V, U]) diff(before, after cell, yield func(Change) bool) bool {
 	had, has := holds(before), holds(after)
-	return !had && !has || yield(Change{d.handle, nil, d.current(before), d.current(after), had, has})
+	return !had && !has || yield(Change{d.handle, nil, d.value(before), d.value(after), had, has})
 }
 
 // applyOp is an update of a key that is not made of entries.
@@ -300,18 +307,19 @@ type applyOp[V, U any] struct {
 
 func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	d := o.d
+	b, written := cur.(*box[V])
 	var v V
 	if !d.last {
-		v = d.current(cur)
+		v = d.current(b)
 	}
 	next, err := d.apply(v, copied(d.give, o.u))
 	if err == nil && d.o.Check != nil {
-		err = d.o.Check(d.current(cur), copied(d.o.Clone, next))
+		err = d.o.Check(d.current(b), copied(d.o.Clone, next))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if b, ok := cur.(*box[V]); ok && owned {
+	if written && owned {
 		b.at, b.value = at, next
 		return b, nil
 	}

@@ -52,6 +52,7 @@ func TestTornCommit(t *testing.T) {
 				}
 			}
 			if random.IntN(2) == 0 { // half of the new meta page, on top of all else
+				torn = append(torn, make([]byte, len(after)-len(torn))...)
 				copy(torn[2*os.Getpagesize():], after[2*os.Getpagesize():])
 				for page := range 2 {
 					at := page * os.Getpagesize()
