@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
@@ -24,10 +25,10 @@ type delegateArgs struct {
 	Input string `json:"input"`
 }
 
-func newDelegate(agent string) *delegate {
-	return &delegate{agent: agent, spec: inference.ToolSpec{
-		Name:        DelegatePrefix + agent,
-		Description: "Hand a task to agent " + agent + " and get its answer.",
+func newDelegate(spec AgentSpec) *delegate {
+	return &delegate{agent: spec.ID, spec: inference.ToolSpec{
+		Name:        DelegatePrefix + spec.ID,
+		Description: strings.TrimSpace("Hand a task to agent " + spec.ID + " and get its answer. " + spec.Description),
 		Schema:      `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`,
 		Kind:        "delegate",
 	}}

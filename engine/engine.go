@@ -25,11 +25,9 @@ type Engine struct {
 	schema  *state.Schema // of every thread
 	actions map[string]actionEntry
 	effects *effects.Handlers
-	tools   map[string]Tool
-	owners  map[string]string // tool name to plugin
-	hooks   []*hookEntry
 	catalog *catalog
-	agents  map[string]*agent // Config.Agents, made ready
+	specs   map[string]AgentSpec // Config.Agents
+	agents  map[string]*agent    // Config.Agents, made ready
 	closed  atomic.Bool
 }
 
@@ -45,8 +43,6 @@ func New(c Config) (*Engine, error) {
 	e := &Engine{
 		config:  c,
 		actions: map[string]actionEntry{},
-		tools:   map[string]Tool{},
-		owners:  map[string]string{},
 		agents:  map[string]*agent{},
 	}
 	e.config.Plugins = slices.Clone(c.Plugins)
@@ -92,7 +88,7 @@ func (e *Engine) registerPlugins() (errs []error) {
 	for _, k := range keys {
 		keyOwner[k.Name()] = engineName
 	}
-	profile := map[string]string{}
+	profile, tools := map[string]string{}, map[string]string{} // names to plugins
 	for _, ps := range all {
 		dup := func(kind, name, first string) {
 			errs = append(errs, fmt.Errorf("%w: plugin %s: %s %q is already registered by plugin %s", ErrRegistration, ps.plugin, kind, name, first))
@@ -130,16 +126,12 @@ func (e *Engine) registerPlugins() (errs []error) {
 		}
 		for _, t := range ps.tools {
 			name := t.Spec().Name
-			if old, taken := e.owners[name]; taken {
+			if old, taken := tools[name]; taken {
 				dup("tool", name, old)
 				continue
 			}
-			e.tools[name], e.owners[name] = t, ps.plugin
+			tools[name] = ps.plugin
 			cat.tools = append(cat.tools, name)
-		}
-		for _, h := range ps.hooks {
-			h.order = len(e.hooks)
-			e.hooks = append(e.hooks, h)
 		}
 		if ps.plugin != engineName {
 			cat.plugins = append(cat.plugins, ps.plugin)
@@ -169,7 +161,8 @@ func (e *Engine) addAgents(specs []AgentSpec) error {
 		}
 		byID[s.ID] = s
 	}
-	// All ids first: agents may delegate to each other.
+	// All specs first: agents may delegate to each other.
+	e.specs = byID
 	e.catalog.agents = slices.Sorted(maps.Keys(byID))
 	for _, id := range e.catalog.agents {
 		a, err := e.resolve(byID[id])
@@ -298,7 +291,7 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 		}
 	}
 	for _, id := range spec.Delegates {
-		a.addTool(newDelegate(id))
+		a.addTool(newDelegate(e.specs[id]))
 	}
 	return a, nil
 }

@@ -109,7 +109,8 @@ func (c PotentialConflict) possible() bool {
 
 // For returns the manifest for an agent: plugins are marked as active or not,
 // and of conflicts and undeclared hooks only those remain that can happen with
-// the active ones. Lists that stay the same are shared with m.
+// the active ones. It takes a manifest as Describe made it; lists that stay the
+// same are shared with it.
 func (m Manifest) For(spec AgentSpec) Manifest {
 	m.Agent = spec.ID
 	m.Plugins = slices.Clone(m.Plugins)

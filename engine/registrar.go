@@ -48,7 +48,6 @@ type hookEntry struct {
 	phase  phase.Phase
 	hook   phase.Hook
 	opts   hookOptions
-	order  int // registration order over the whole engine
 }
 
 type gateEntry struct {

@@ -122,15 +122,21 @@ type wireAction struct {
 	Name    string         `json:"name"`
 	Phase   Phase          `json:"phase"`
 	Payload inference.JSON `json:"payload"`
+	Error   string         `json:"error,omitzero"`
 }
 
-// MarshalJSON writes name, phase and payload.
+// MarshalJSON writes name, phase and payload. A payload that cannot be written is
+// replaced by the reason, so that it does not keep everything else from being
+// saved; the action read back has that reason as its Err.
 func (a Action) MarshalJSON() ([]byte, error) {
+	w := wireAction{Name: a.name, Phase: a.at}
 	raw, err := a.JSON()
 	if err != nil {
-		return nil, err
+		w.Error = err.Error()
+	} else {
+		w.Payload = raw
 	}
-	return json.Marshal(wireAction{a.name, a.at, raw})
+	return json.Marshal(w)
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote. The payload stays JSON until the
@@ -141,6 +147,9 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 		return fmt.Errorf("%w: %w", ErrPayload, err)
 	}
 	*a = Action{name: w.Name, at: w.Phase, raw: w.Payload}
+	if w.Error != "" {
+		a.raw, a.err = "", fmt.Errorf("%w: %s", ErrPayload, w.Error)
+	}
 	return nil
 }
 

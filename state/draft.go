@@ -125,27 +125,17 @@ func (d *draft) decide(batches []Batch) error {
 // against returns the conflict that rejects batch i, if there is one. The
 // updates of the batch become steps.
 func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error) {
-	b := &batches[i]
-	since := uint64(math.MaxUint64)
+	b, since := &batches[i], uint64(0)
 	if b.Base != nil {
 		if b.Base.origin != d.base.origin {
 			return nil, fmt.Errorf("%w: the snapshot is of another store", ErrStale)
 		}
 		since = b.Base.rev
 	}
-	meet := func(k *def, entry any, at *stamp, held claim, alone bool) {
-		winner, by := "", held.against(alone)
-		switch {
-		case lost != nil:
-			return // but still look for unknown keys
-		case alone && at.revision() > since:
-			winner = at.owner
-		case by != 0:
-			winner = batches[by-1].Owner
-		default:
-			return
+	lose := func(k *def, entry any, winner string) {
+		if lost == nil {
+			lost = &ConflictError{Key: k.name, Entry: entryText(entry), Winner: winner, Loser: b.Owner}
 		}
-		lost = &ConflictError{Key: k.name, Entry: entryText(entry), Winner: winner, Loser: b.Owner}
 	}
 	for _, r := range b.Reads {
 		k := defOf(r)
@@ -153,7 +143,11 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 		if err != nil {
 			return nil, err
 		}
-		meet(k, nil, lastChange(d.base.at(slot)), s.claim, true)
+		if at := lastChange(d.base.at(slot)); b.Base != nil && at.revision() > since {
+			lose(k, nil, at.owner)
+		} else if s.last != 0 {
+			lose(k, nil, batches[s.last-1].Owner)
+		}
 	}
 	for n := range b.Updates {
 		u := &b.Updates[n]
@@ -165,24 +159,36 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 			return nil, err
 		}
 		d.steps = append(d.steps, step{i, n, slot})
-		c, alone := d.base.at(slot), u.alone()
-		if u.d.ordered {
-			meet(u.d, nil, nil, claim{alone: s.held}, false)
-		}
-		if u.verb < verbAdd {
-			meet(u.d, nil, lastChange(c), s.claim, alone)
-			continue
-		}
-		meet(u.d, nil, nil, s.claim, false)
-		touch := u.op.(entryOp)
-		for n := range touch.count() {
-			var at *stamp
-			if alone && b.Base != nil {
-				at = touch.changed(c, n)
+		alone := u.alone()
+		switch {
+		case s.alone != 0:
+			lose(u.d, nil, batches[s.alone-1].Owner)
+		case s.held != 0 && u.d.ordered:
+			lose(u.d, nil, batches[s.held-1].Owner)
+		case u.verb >= verbAdd:
+			touch := u.op.(entryOp)
+			for n := range touch.count() {
+				var at *stamp
+				if alone && b.Base != nil {
+					at = touch.changed(d.base.at(slot), n)
+				}
+				var by int
+				if s.last != 0 {
+					by = d.claims[claimed{slot, touch.entry(n)}].against(alone)
+				}
+				switch {
+				case at.revision() > since:
+					lose(u.d, touch.entry(n), at.owner)
+				case by != 0:
+					lose(u.d, touch.entry(n), batches[by-1].Owner)
+				}
 			}
-			if s.last != 0 || at.revision() > since {
-				entry := touch.entry(n)
-				meet(u.d, entry, at, d.claims[claimed{slot, entry}], alone)
+		case !alone:
+		case s.last != 0:
+			lose(u.d, nil, batches[s.last-1].Owner)
+		case b.Base != nil:
+			if at := lastChange(d.base.at(slot)); at.revision() > since {
+				lose(u.d, nil, at.owner)
 			}
 		}
 	}

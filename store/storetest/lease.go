@@ -162,6 +162,9 @@ var leaseTests = []test{
 func takeTurns(t *testing.T, leaser engine.Leaser, j engine.Journal, owner string) error {
 	for range 5 {
 		lease, err := leaser.Acquire(ctxOf(t), "t", owner, 0)
+		if errors.Is(err, engine.ErrLeaseHeld) {
+			continue // its clock was read a little earlier than that of the holder
+		}
 		if err != nil {
 			return err
 		}
