@@ -137,6 +137,29 @@ func TestAnswerStandsForItsOwnQuestionOnly(t *testing.T) {
 	require.Equal(t, 1, tool.ran())
 }
 
+// A gate that has a second question after the first was answered gets to ask it.
+func TestGateMayAskASecondQuestion(t *testing.T) {
+	var questions gbLog
+	tool := gbToolOf("deploy", nil)
+	w := gbNew(t, engine.Config{
+		Model: gbScript(gbAsk(gbCall("c1", "deploy", ""))),
+		Plugins: []engine.Plugin{gbTools(tool), gbGate("careful", func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+			if _, ok := pc.Answer(); ok {
+				return gate.Suspend(gate.Ticket{Message: "Really?"}), nil
+			}
+			return gate.Suspend(gate.Ticket{Message: "Deploy?"}), nil
+		})},
+		Resolver: gate.ResolverFunc(func(_ context.Context, ticket gate.Ticket) (phase.Answer, error) {
+			questions.add("%s", ticket.Message)
+			return phase.Answer{Approved: ticket.Message == "Deploy?", Reason: "on second thought"}, nil
+		}),
+	})
+	w.say("go")
+	require.Equal(t, []string{"Deploy?", "Really?"}, questions.all())
+	require.Equal(t, "denied: on second thought", w.one().Content)
+	require.Zero(t, tool.ran())
+}
+
 // Two gates that each want a value of their own see the answer to their own
 // question, not that to the other's.
 func TestGateSeesTheAnswerToItsOwnQuestion(t *testing.T) {
@@ -473,7 +496,15 @@ func TestSecretsStayOutOfState(t *testing.T) {
 				return phase.Answer{Approved: true, Value: `"` + secret + `"`}, nil
 			}),
 		})
+		stop := w.thread.Subscribe(func(c state.Commit) {
+			for _, write := range c.Writes {
+				if strings.Contains(fmt.Sprintf("%+v", write.Update.Arg()), secret) {
+					t.Errorf("revision %d: %s holds the secret", c.Revision, write.Update.Key().Name())
+				}
+			}
+		})
 		w.say("go")
+		stop()
 		if mode == gate.UseAsResult {
 			require.Equal(t, inference.OutcomeBlocked, w.one().Outcome, "a result is for the model to see; a secret is not")
 		} else {

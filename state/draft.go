@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -41,22 +40,6 @@ type claim struct{ last, alone int }
 type claimed struct {
 	slot  int
 	entry any
-}
-
-// against is the batch that a touch meets, if there is one.
-func (c claim) against(alone bool) int {
-	if alone {
-		return c.last
-	}
-	return c.alone
-}
-
-func (c claim) by(batch int, alone bool) claim {
-	c.last = batch
-	if alone {
-		c.alone = batch
-	}
-	return c
 }
 
 func (s *Schema) draft(base *Snapshot) *draft {
@@ -172,15 +155,17 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 				if alone && b.Base != nil {
 					at = touch.changed(d.base.at(slot), n)
 				}
-				var by int
+				var held claim
 				if s.last != 0 {
-					by = d.claims[claimed{slot, touch.entry(n)}].against(alone)
+					held = d.claims[claimed{slot, touch.entry(n)}]
 				}
 				switch {
 				case at.revision() > since:
 					lose(u.d, touch.entry(n), at.owner)
-				case by != 0:
-					lose(u.d, touch.entry(n), batches[by-1].Owner)
+				case held.alone != 0:
+					lose(u.d, touch.entry(n), batches[held.alone-1].Owner)
+				case held.last != 0 && alone:
+					lose(u.d, touch.entry(n), batches[held.last-1].Owner)
 				}
 			}
 		case !alone:
@@ -198,16 +183,25 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 // claim marks what the steps of an accepted batch touch.
 func (d *draft) claim(batches []Batch, steps []step) {
 	for _, at := range steps {
-		u, s, batch := &batches[at.batch].Updates[at.update], &d.slots[at.slot], at.batch+1
-		alone, whole := u.alone(), u.verb < verbAdd
-		s.claim = s.claim.by(batch, alone && whole)
-		if whole || batch == len(batches) {
+		u, s, by := &batches[at.batch].Updates[at.update], &d.slots[at.slot], at.batch+1
+		s.last = by
+		if u.verb < verbAdd {
+			if u.alone() {
+				s.alone = by
+			}
+			continue
+		}
+		if by == len(batches) {
 			continue // no batch comes after
 		}
 		touch := u.op.(entryOp)
 		for n := range touch.count() {
 			e := claimed{at.slot, touch.entry(n)}
-			d.claims[e] = d.claims[e].by(batch, alone)
+			if u.alone() {
+				d.claims[e] = claim{by, by}
+			} else {
+				d.claims[e] = claim{by, d.claims[e].alone}
+			}
 		}
 	}
 }

@@ -39,9 +39,9 @@ var byteTests = []test{
 
 		if _, ok := f.Journal.(engine.Outbox); ok {
 			for range 2 {
-				claims := claim(t, f.Journal, "mail", 1, 0)
-				equal(t, string(body), string(claims[0].Effect.Body), "body")
-				spoil(claims[0].Effect.Body)
+				claimed := claimOne(t, f.Journal, "mail", 0)
+				equal(t, string(body), string(claimed.Effect.Body), "body")
+				spoil(claimed.Effect.Body)
 				f.wait(time.Millisecond)
 			}
 		}
@@ -116,9 +116,9 @@ var closeTests = []test{
 			noError(t, err, "acquire")
 		}
 		outbox, ok := j.(engine.Outbox)
-		var claims []engine.Claim
+		var claimed engine.Claim
 		if ok {
-			claims = claim(t, j, "mail", 1, time.Hour)
+			claimed = claimOne(t, j, "mail", time.Hour)
 		}
 		noError(t, j.Close(), "close")
 
@@ -138,7 +138,7 @@ var closeTests = []test{
 		}
 		if ok {
 			calls["claim"] = func() error { _, err := outbox.Claim(ctx, "mail", "w", 1, time.Hour); return err }
-			calls["settle"] = func() error { return outbox.Settle(ctx, claims[0], engine.Settlement{}) }
+			calls["settle"] = func() error { return outbox.Settle(ctx, claimed, engine.Settlement{}) }
 		}
 		for name, call := range calls {
 			isError(t, call(), name+" after close", engine.ErrJournalClosed)
@@ -171,7 +171,11 @@ var closeTests = []test{
 				}
 			}()
 		}
-		<-started
+		select {
+		case <-started:
+		case err := <-failed:
+			t.Fatalf("a call ended before the close: %v", err)
+		}
 		noError(t, f.Journal.Close(), "close")
 		for range cap(failed) {
 			err := <-failed

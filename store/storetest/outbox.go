@@ -31,6 +31,14 @@ func claim(t testing.TB, j engine.Journal, lane string, limit int, ttl time.Dura
 	return claims
 }
 
+// claimOne claims an effect that has to be there.
+func claimOne(t testing.TB, j engine.Journal, lane string, ttl time.Duration) engine.Claim {
+	t.Helper()
+	claims := claim(t, j, lane, 1, ttl)
+	equal(t, 1, len(claims), "effects to claim on lane %q", lane)
+	return claims[0]
+}
+
 func settle(t testing.TB, j engine.Journal, c engine.Claim, how engine.Settlement) {
 	t.Helper()
 	noError(t, j.(engine.Outbox).Settle(ctxOf(t), c, how), "settle %s as %+v", c.Ref, how)
@@ -110,7 +118,7 @@ var outboxTests = []test{
 	{"retry", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2))
 		_, short := f.ttl()
-		first := claim(t, f.Journal, "mail", 1, time.Hour)[0]
+		first := claimOne(t, f.Journal, "mail", time.Hour)
 		settle(t, f.Journal, first, engine.Settlement{RetryAt: time.Unix(1, 0), Error: "busy"})
 		again := claim(t, f.Journal, "mail", 10, short)
 		equal(t, "t/1/0 t/1/1", keys(again), "a retry comes in order")
@@ -128,15 +136,14 @@ var outboxTests = []test{
 	{"dead", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2))
 		_, short := f.ttl()
-		claims := claim(t, f.Journal, "mail", 10, short)
-		settle(t, f.Journal, claims[0], engine.Settlement{Dead: true, Error: "no such address"})
+		settle(t, f.Journal, claimOne(t, f.Journal, "mail", short), engine.Settlement{Dead: true, Error: "no such address"})
 		f.wait(2 * short)
 		equal(t, "t/1/1", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is not dead")
 	}},
 	{"a claim runs out", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 1))
 		_, short := f.ttl()
-		first := claim(t, f.Journal, "mail", 10, short)[0]
+		first := claimOne(t, f.Journal, "mail", short)
 		f.wait(short)
 		second := claim(t, f.Journal, "mail", 10, short)
 		equal(t, "t/1/0", keys(second), "claim after the first ran out")
@@ -154,7 +161,7 @@ var outboxTests = []test{
 	}},
 	{"a commit settles", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 3), withEffects("u", 0, "mail", 1))
-		claims := claim(t, f.Journal, "mail", 1, time.Hour)
+		claimed := claimOne(t, f.Journal, "mail", time.Hour)
 		c := withEffects("t", 1, "mail", 1)
 		c.Settles = []engine.EffectRef{
 			{Thread: "t", Revision: 1, Index: 0}, {Thread: "t", Revision: 1, Index: 1},
@@ -162,7 +169,7 @@ var outboxTests = []test{
 		}
 		appendAll(t, f.Journal, c, c) // the second is a repeat
 		equal(t, "t/1/2 t/2/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is left")
-		settle(t, f.Journal, claims[0], engine.Settlement{})
+		settle(t, f.Journal, claimed, engine.Settlement{})
 	}},
 	{"a refused commit emits and settles nothing", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 1))

@@ -52,7 +52,7 @@ var pruneTests = []test{
 			noError(t, f.Journal.Delete(t.Context(), "t"), "delete")
 			commits := tenCommits(t, f.Journal)
 			noError(t, f.Journal.Prune(t.Context(), "t", tt.policy), "prune by %+v", tt.policy)
-			sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 10), fmt.Sprintf("load after prune by %+v", tt.policy))
+			sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 0), fmt.Sprintf("load after prune by %+v", tt.policy))
 			appendAll(t, f.Journal, commits[8], commits[9]) // repeats: from the newest snapshot on ids are kept
 			h, ok := f.Journal.(historian)
 			for revision := uint64(1); ok && revision <= 10; revision++ {
@@ -135,7 +135,7 @@ var pruneTests = []test{
 		close(done)
 		workers.Wait()
 		noError(t, errors.Join(failures[:]...), "prune or load")
-		sameImage(t, imageOf(1, all), load(t, f.Journal, "t", commits), "load at the end")
+		sameImage(t, imageOf(1, all), load(t, f.Journal, "t", 0), "load at the end")
 	}},
 }
 
