@@ -43,8 +43,8 @@ var allowedImports = map[string][]string{
 	"engine":     {"state", "inference", "effects", "phase", "gate", "golang.org/x/sync/errgroup"},
 	"enginetest": corePackages,
 	"plugins/*":  corePackages,
-	"store/*":    corePackages,
-	"bench":      corePackages,
+	"store/*":    append(slices.Clone(corePackages), "store/*"),                                                // the conformance kit breaks stores with the fault store
+	"bench":      append(slices.Clone(corePackages), "github.com/tidwall/btree", "golang.org/x/sync/errgroup"), // for the baselines
 	"examples/*": append(slices.Clone(corePackages), "enginetest", "plugins/*", "store/*"),
 }
 
@@ -123,14 +123,15 @@ func TestTestifyStaysInTests(t *testing.T) {
 	}
 }
 
-// TestCoreSize keeps the engine small enough to be read.
+// TestCoreSize keeps the engine small enough to be read. Decision 14 tells why the
+// limit stands where it does, and which way it may move.
 func TestCoreSize(t *testing.T) {
-	const limit = 10_000
+	const limit = 11_000
 	total := 0
 	for _, file := range goFiles(t) {
 		top, _, _ := strings.Cut(file.path, "/")
 		if !file.isTest() && slices.Contains(corePackages, top) {
-			total += file.lines
+			total += file.code
 		}
 	}
 	require.Positive(t, total)
@@ -360,6 +361,7 @@ func goCommand(t *testing.T, args ...string) []byte {
 type sourceFile struct {
 	path  string // relative to the repository, with slashes
 	lines int
+	code  int // lines that are neither blank nor a comment
 	ast   *ast.File
 }
 
@@ -395,10 +397,22 @@ func goFiles(t *testing.T) []sourceFile {
 		files = append(files, sourceFile{
 			path:  filepath.ToSlash(name),
 			lines: bytes.Count(text, []byte("\n")),
+			code:  codeLines(text),
 			ast:   tree,
 		})
 		return nil
 	})
 	require.NoError(t, err)
 	return files
+}
+
+func codeLines(text []byte) int {
+	n := 0
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && !bytes.HasPrefix(line, []byte("//")) {
+			n++
+		}
+	}
+	return n
 }

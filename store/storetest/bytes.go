@@ -122,7 +122,8 @@ var closeTests = []test{
 		}
 		noError(t, j.Close(), "close")
 
-		ctx := t.Context()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
 		calls := map[string]func() error{
 			"append":  func() error { _, err := j.Append(ctx, commit("t", 1)); return err },
 			"load":    func() error { _, err := j.Load(ctx, "t", 0); return err },
@@ -148,7 +149,7 @@ var closeTests = []test{
 		}
 	}},
 	{"close with calls under way", func(t *testing.T, f Fixture) {
-		ctx, cancel := context.WithCancel(ctxOf(t))
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		failed := make(chan error, 3)
 		started := make(chan struct{}, 1)

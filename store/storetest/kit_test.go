@@ -51,7 +51,7 @@ var finds = map[string]string{
 	"page too long":             "journal/threads_in_pages",
 	"delete does nothing":       "journal/delete",
 	"prunes too much":           "history/prune_by_count_and_age",
-	"prunes the newest":         "history/prune_while_others_append_and_load",
+	"prunes the newest":         "history/prune_by_count_and_age",
 	"does not prune":            "history/prune_by_count_and_age",
 	"claims are not kept":       "outbox/claim_and_settle",
 	"claims out of order":       "outbox/claim_and_settle",

@@ -101,7 +101,7 @@ var pruneTests = []test{
 	{"prune while others append and load", func(t *testing.T, f Fixture) {
 		const commits = 60
 		ctx := ctxOf(t)
-		done := make(chan struct{})
+		done, round := make(chan struct{}), make(chan struct{})
 		var workers sync.WaitGroup
 		var failures [2]error
 		for i := range failures {
@@ -110,6 +110,7 @@ var pruneTests = []test{
 					select {
 					case <-done:
 						return
+					case round <- struct{}{}:
 					default:
 					}
 					err := f.Journal.Prune(ctx, "t", engine.PrunePolicy{KeepSnapshots: 1 + i})
@@ -131,6 +132,12 @@ var pruneTests = []test{
 			}
 			all = append(all, c)
 			appendAll(t, f.Journal, c)
+			if base%10 == 9 { // the others have to get a turn
+				select {
+				case <-round:
+				case <-ctx.Done():
+				}
+			}
 		}
 		close(done)
 		workers.Wait()
