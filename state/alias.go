@@ -22,33 +22,28 @@ func CheckAlias[T any]() error {
 // aliasText is empty for a type that does not alias.
 func aliasText[T any]() string {
 	t := reflect.TypeFor[T]()
-	path, culprit := alias(t, "", map[reflect.Type]bool{})
-	switch {
-	case culprit == nil:
-		return ""
-	case path == "":
-		return fmt.Sprintf("type %v aliases", t)
+	if text := alias(t, "", map[reflect.Type]bool{}); text != "" {
+		return fmt.Sprintf("type %v aliases%s", t, text)
 	}
-	return fmt.Sprintf("type %v aliases at %s (%v)", t, path, culprit)
+	return ""
 }
 
-// alias finds the first part of t that shares memory.
-func alias(t reflect.Type, path string, seen map[reflect.Type]bool) (string, reflect.Type) {
+// alias says where the first part of t is that shares memory.
+func alias(t reflect.Type, path string, seen map[reflect.Type]bool) string {
 	if seen[t] || t == reflect.TypeFor[time.Time]() {
-		return "", nil
+		return ""
 	}
 	seen[t] = true
-	if args := containerArgs(t); args != nil {
-		for _, arg := range args {
-			if p, culprit := alias(arg, path+"[]", seen); culprit != nil {
-				return p, culprit
-			}
-		}
-		return "", nil
+	if ours(t, "List[") || ours(t, "Map[") {
+		clone, _ := t.FieldByName("clone") // a function of elements
+		return alias(clone.Type.In(0), path+"[]", seen)
 	}
 	switch t.Kind() {
 	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Chan, reflect.Func, reflect.Interface, reflect.UnsafePointer:
-		return path, t
+		if path == "" {
+			return " as a whole"
+		}
+		return fmt.Sprintf(" at %s (%v)", path, t)
 	case reflect.Array:
 		if t.Len() > 0 {
 			return alias(t.Elem(), path+"[]", seen)
@@ -56,30 +51,16 @@ func alias(t reflect.Type, path string, seen map[reflect.Type]bool) (string, ref
 	case reflect.Struct:
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if p, culprit := alias(f.Type, path+"."+f.Name, seen); culprit != nil {
-				return p, culprit
+			if text := alias(f.Type, path+"."+f.Name, seen); text != "" {
+				return text
 			}
 		}
 	}
-	return "", nil
+	return ""
 }
 
-// container is implemented by List and Map.
-type container interface{ args() []reflect.Type }
-
-func (List[T]) args() []reflect.Type { return []reflect.Type{reflect.TypeFor[T]()} }
-
-func (Map[K, V]) args() []reflect.Type { return []reflect.Type{reflect.TypeFor[V]()} }
-
-// containerArgs returns the element types of a List or Map, else nil.
-func containerArgs(t reflect.Type) []reflect.Type {
-	// A struct that embeds a List has its methods too, so look at the name.
-	if !ours(t, "List[") && !ours(t, "Map[") {
-		return nil
-	}
-	return reflect.Zero(t).Interface().(container).args()
-}
-
+// ours reports an instance of a generic type of this package.
 func ours(t reflect.Type, prefix string) bool {
+	// A struct that embeds a List has its methods too, so look at the name.
 	return t.PkgPath() == reflect.TypeFor[Snapshot]().PkgPath() && strings.HasPrefix(t.Name(), prefix)
 }

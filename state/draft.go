@@ -16,7 +16,6 @@ type draft struct {
 	seen     []int             // slots whose cells the outcome depends on
 	claims   map[claimed]claim // accepted batches by entry
 	steps    []step            // updates of accepted batches, in order
-	accepted int               // batches that take part
 	stamps   []stamp           // one for each of them
 	rejected []Rejection
 }
@@ -59,18 +58,15 @@ func (d *draft) release() {
 	if len(d.claims) > 0 {
 		clear(d.claims)
 	}
-	d.seen, d.steps, d.accepted = d.seen[:0], d.steps[:0], 0
+	d.seen, d.steps = d.seen[:0], d.steps[:0]
 	d.base, d.stamps, d.rejected = nil, nil, nil
 	d.schema.pool.Put(d)
 }
 
 func (d *draft) look(k *def) (int, *slotState, error) {
-	if k == nil {
-		return 0, nil, fmt.Errorf("%w: a declared read is a zero handle", ErrUnknownKey)
-	}
 	slot, ok := d.schema.slot(k)
 	if !ok {
-		return 0, nil, fmt.Errorf("%w: %q is not registered with this store", ErrUnknownKey, cmp.Or(k.name, "a zero handle"))
+		return 0, nil, fmt.Errorf("%w: %q is not registered with this store", ErrUnknownKey, cmp.Or(k.name, "a key without a name"))
 	}
 	s := &d.slots[slot]
 	if !s.seen {
@@ -90,7 +86,6 @@ func (d *draft) decide(batches []Batch) error {
 		case err != nil:
 			return &BatchError{i, b.Owner, err}
 		case lost == nil:
-			d.accepted++
 			d.claim(batches, d.steps[first:])
 			continue
 		}
@@ -120,17 +115,21 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 			lost = &ConflictError{Key: k.name, Entry: entryText(entry), Winner: winner, Loser: b.Owner}
 		}
 	}
+	// read is about a whole key that must be as it was in the base.
+	read := func(k *def, slot int, s *slotState) {
+		if at := lastChange(d.base.at(slot)); b.Base != nil && at.revision() > since {
+			lose(k, nil, at.owner)
+		} else if s.last != 0 {
+			lose(k, nil, batches[s.last-1].Owner)
+		}
+	}
 	for _, r := range b.Reads {
 		k := defOf(r)
 		slot, s, err := d.look(k)
 		if err != nil {
 			return nil, err
 		}
-		if at := lastChange(d.base.at(slot)); b.Base != nil && at.revision() > since {
-			lose(k, nil, at.owner)
-		} else if s.last != 0 {
-			lose(k, nil, batches[s.last-1].Owner)
-		}
+		read(k, slot, s)
 	}
 	for n := range b.Updates {
 		u := &b.Updates[n]
@@ -168,13 +167,8 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 					lose(u.d, touch.entry(n), batches[held.last-1].Owner)
 				}
 			}
-		case !alone:
-		case s.last != 0:
-			lose(u.d, nil, batches[s.last-1].Owner)
-		case b.Base != nil:
-			if at := lastChange(d.base.at(slot)); at.revision() > since {
-				lose(u.d, nil, at.owner)
-			}
+		case alone:
+			read(u.d, slot, s)
 		}
 	}
 	return lost, nil
@@ -220,7 +214,7 @@ func (d *draft) apply(batches []Batch) (err error) {
 			err = fault(panicked(v))
 		}
 	}()
-	d.stamps = make([]stamp, 0, d.accepted)
+	d.stamps = make([]stamp, 0, len(batches)-len(d.rejected))
 	last := -1
 	for _, at = range d.steps {
 		if at.batch != last {

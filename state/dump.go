@@ -43,7 +43,7 @@ func (s *Snapshot) Export(scopes ...Scope) (Dump, error) {
 			continue
 		}
 		var raw []byte
-		err := guard(func() (err error) {
+		err := guard(d.name, func() (err error) {
 			raw, err = d.impl.encode(c)
 			return err
 		})
@@ -63,16 +63,6 @@ func (s *Snapshot) Export(scopes ...Scope) (Dump, error) {
 }
 
 func byName(a, b DumpEntry) int { return strings.Compare(a.Name, b.Name) }
-
-// guard turns a panic into an error.
-func guard(user func() error) (err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = fmt.Errorf("user code panicked: %v", v)
-		}
-	}()
-	return user()
-}
 
 // DecodeDump reads the JSON form of a Dump. It is strict: unknown or repeated
 // fields, nameless or repeated entries, unknown scopes and trailing data are

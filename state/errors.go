@@ -95,6 +95,17 @@ func panicked(v any) *ApplyError {
 	return &ApplyError{Value: v, Err: cause, Stack: debug.Stack()}
 }
 
+// guard calls user code of a key, and turns a panic into an *ApplyError.
+func guard(key string, user func() error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			fault := panicked(v)
+			fault.Key, err = key, fault
+		}
+	}()
+	return user()
+}
+
 // DecodeError reports saved data that cannot be read. Nothing was changed.
 type DecodeError struct {
 	Key     string // name of the key; empty when the dump itself is malformed

@@ -17,12 +17,6 @@ const (
 	RefuseUnknown
 )
 
-// Owners of the commits that this package makes itself.
-const (
-	importOwner = "state.import"
-	resetOwner  = "state.reset"
-)
-
 // Import replaces the value of every key that d has an entry for, in one
 // commit, and leaves the other keys alone. Everything is decoded first: an
 // error, which is a *DecodeError or wraps [ErrUnknownKey], leaves the state as
@@ -37,10 +31,10 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 	if err != nil {
 		return now, err
 	}
-	batch := Batch{Owner: importOwner}
+	batch := Batch{Owner: "state.import"}
 	var unknown []DumpEntry
 	for _, e := range entries {
-		k, ok := s.schema.named(e.Name)
+		k, ok := s.schema.named[e.Name]
 		switch {
 		case ok:
 		case p == RefuseUnknown:
@@ -50,7 +44,7 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 			continue
 		}
 		var o importOp
-		err := guard(func() (err error) {
+		err := guard(k.name, func() (err error) {
 			if err = refuseNewer(e.Version, k.version); err == nil {
 				o, err = k.impl.decode(e.Raw, e.Version)
 			}
@@ -76,7 +70,7 @@ func (s *Store) ResetScope(scope Scope) (Result, error) {
 	dropped := func(e DumpEntry) bool { return e.Scope == scope }
 	for range commitTries {
 		base := s.Snapshot()
-		b := Batch{Owner: resetOwner, Base: base}
+		b := Batch{Owner: "state.reset", Base: base}
 		for _, d := range s.schema.byName {
 			switch {
 			case d.scope != scope:

@@ -19,50 +19,32 @@ type AnyKey interface {
 // handle is what the handles of all kinds of keys consist of.
 type handle struct{ d *def }
 
-// Name returns the name the key was made with.
-func (h handle) Name() string {
+// nowhere stands for zero handles. No schema has it, so that committing an
+// update of one is an error and not silence. It never changes.
+var nowhere = new(def)
+
+func (h handle) key() *def {
 	if h.d == nil {
-		return ""
+		return nowhere
 	}
-	return h.d.name
+	return h.d
 }
 
+// Name returns the name the key was made with.
+func (h handle) Name() string { return h.key().name }
+
 // Scope returns how long the value lives.
-func (h handle) Scope() Scope {
-	if h.d == nil {
-		return ScopeRun
-	}
-	return h.d.scope
-}
+func (h handle) Scope() Scope { return h.key().scope }
 
 // Merge returns whether several batches may update the key in one commit. For
 // a [Table], which is Exclusive, and a [Set], where it is about adding, the
 // strategy holds entry by entry.
-func (h handle) Merge() MergeStrategy {
-	if h.d == nil {
-		return Exclusive
-	}
-	return h.d.merge
-}
+func (h handle) Merge() MergeStrategy { return h.key().merge }
 
 // Reset returns the update that takes the key back to its initial value, which
 // for a [Log], [Set] or [Table] is empty. It touches the whole key, every
 // entry present or not, exclusively, whatever the key's merge strategy.
-func (h handle) Reset() Update {
-	if h.d == nil {
-		return unregistered()
-	}
-	return Update{d: h.d, verb: verbReset}
-}
-
-func (h handle) key() *def { return h.d }
-
-func (h handle) impl() behaviour {
-	if h.d == nil {
-		return nil
-	}
-	return h.d.impl
-}
+func (h handle) Reset() Update { return Update{d: h.key(), verb: verbReset} }
 
 // def is the erased part of a key.
 type def struct {
@@ -236,11 +218,12 @@ func (k Key[V, U]) Get(s *Snapshot) V {
 // Lookup is Get, and reports whether the value was written or imported, and
 // not reset since.
 func (k Key[V, U]) Lookup(s *Snapshot) (V, bool) {
-	b, ok := s.cell(k.d).(*box[V])
-	if ok && !k.d.clones {
+	key := k.key()
+	b, ok := s.cell(key).(*box[V])
+	if ok && !key.clones {
 		return b.value, true
 	}
-	if d, made := k.impl().(*keyDef[V, U]); made {
+	if d, made := key.impl.(*keyDef[V, U]); made {
 		return d.current(b), ok
 	}
 	var zero V
@@ -252,9 +235,9 @@ func (k Key[V, U]) Lookup(s *Snapshot) (V, bool) {
 func (k Key[V, U]) With(u U) Update { return k.update(verbApply, u) }
 
 func (k Key[V, U]) update(v verb, u U) Update {
-	d, ok := k.impl().(*keyDef[V, U])
+	d, ok := k.key().impl.(*keyDef[V, U])
 	if !ok {
-		return unregistered()
+		return k.Reset() // of nowhere
 	}
 	return Update{k.d, &applyOp[V, U]{d, copied(d.take, u)}, v}
 }

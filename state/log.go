@@ -63,7 +63,7 @@ func (l Log[T]) Get(s *Snapshot) List[T] { return Key[List[T], []T](l).Get(s) }
 
 // Append returns the update that puts items behind the list's elements.
 func (l Log[T]) Append(items ...T) Update {
-	if l.d != nil && len(items) == 0 {
+	if l.key() != nowhere && len(items) == 0 {
 		return Update{}
 	}
 	return Key[List[T], []T](l).update(verbAppend, items)

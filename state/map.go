@@ -127,27 +127,26 @@ func (m Map[K, V]) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON replaces the map by what MarshalJSON wrote.
 func (m *Map[K, V]) UnmarshalJSON(data []byte) error {
-	next := Map[K, V]{clone: m.clone}.derived()
+	var list []entry[K, V]
+	var err error
 	if key := reflect.TypeFor[K](); key.Kind() == reflect.String {
 		// Through string, so that a key type's own JSON form does not matter.
 		var fields map[string]V
-		if err := json.Unmarshal(data, &fields); err != nil {
-			return err
-		}
+		err = json.Unmarshal(data, &fields)
 		for name, v := range fields {
-			next.tree.Set(reflect.ValueOf(name).Convert(key).Interface().(K), &box[V]{value: v})
+			list = append(list, entry[K, V]{reflect.ValueOf(name).Convert(key).Interface().(K), v})
 		}
 	} else {
-		pairs, err := decodeAll(data, fromPair[K](Codec[V]{}.decode))
-		if err != nil {
-			return err
-		}
-		if err := next.fill(pairs, false); err != nil {
-			return err
-		}
+		list, err = decodeAll(data, fromPair[K](Codec[V]{}.decode))
 	}
-	*m = next
-	return nil
+	next := Map[K, V]{clone: m.clone}.derived()
+	if err == nil {
+		err = next.fill(list, false)
+	}
+	if err == nil {
+		*m = next
+	}
+	return err
 }
 
 // fill puts entries into a private map.

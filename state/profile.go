@@ -114,16 +114,15 @@ func (k ProfileKey[V]) load(ctx context.Context, ps ProfileStore, owner string) 
 // decode makes a value of its own from saved bytes, or the initial one.
 func (k ProfileKey[V]) decode(raw []byte) (v V, err error) {
 	var form saved
-	err = guard(func() (err error) {
-		switch {
-		case raw != nil:
+	err = guard(k.d.name, func() (err error) {
+		if raw != nil {
 			if err = json.Unmarshal(raw, &form); err == nil {
 				err = refuseNewer(form.Version, k.d.o.Version)
 			}
 			if err == nil {
 				v, err = k.d.o.decode(form.Value, form.Version)
 			}
-		case k.d.o.Initial != nil:
+		} else if k.d.o.Initial != nil {
 			v = k.d.o.Initial()
 		}
 		return err
@@ -135,49 +134,44 @@ func (k ProfileKey[V]) decode(raw []byte) (v V, err error) {
 	return v, nil
 }
 
-// next returns the value after old, and its saved form.
+// next returns the value after the saved one, and its saved form.
 func (k ProfileKey[V]) next(raw []byte, fn func(V) V) (next V, form []byte, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			fault := panicked(v)
-			fault.Key, err = k.d.name, fault
+	err = guard(k.d.name, func() error {
+		old, err := k.decode(raw)
+		if err != nil {
+			return err
 		}
-	}()
-	old, err := k.decode(raw)
-	if err != nil {
-		return next, nil, err
-	}
-	next = fn(old)
-	if check := k.d.o.Check; check != nil {
-		// fn may have changed old in place, so Check gets another one.
-		if old, err = k.decode(raw); err != nil {
-			return next, nil, err
+		next = fn(old)
+		if check := k.d.o.Check; check != nil {
+			// fn may have changed old in place, so Check gets another one.
+			if old, err = k.decode(raw); err == nil {
+				err = check(old, next)
+			}
+			if err != nil {
+				return &ApplyError{Key: k.d.name, Err: err}
+			}
 		}
-		if err := check(old, next); err != nil {
-			return next, nil, &ApplyError{Key: k.d.name, Err: err}
+		value, err := k.d.o.Codec.encode(next)
+		if err == nil {
+			form, err = json.Marshal(saved{k.d.o.Version, value})
 		}
-	}
-	value, err := k.d.o.Codec.encode(next)
-	if err == nil {
-		form, err = json.Marshal(saved{k.d.o.Version, value})
-	}
-	if err != nil {
-		err = fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
-	}
+		if err != nil {
+			err = fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
+		}
+		return err
+	})
 	return next, form, err
 }
 
 // NewMemProfiles returns a ProfileStore that keeps everything in memory.
 func NewMemProfiles() ProfileStore {
-	return &memProfiles{values: make(map[profileID]memProfile)}
+	return &memProfiles{values: make(map[[2]string]memProfile)}
 }
 
 type memProfiles struct {
 	mu     sync.Mutex
-	values map[profileID]memProfile
+	values map[[2]string]memProfile
 }
-
-type profileID struct{ owner, name string }
 
 type memProfile struct {
 	raw     []byte
@@ -187,7 +181,7 @@ type memProfile struct {
 func (m *memProfiles) LoadProfile(ctx context.Context, owner, name string) ([]byte, uint64, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	p := m.values[profileID{owner, name}]
+	p := m.values[[2]string{owner, name}]
 	return bytes.Clone(p.raw), p.version, context.Cause(ctx)
 }
 
@@ -197,7 +191,7 @@ func (m *memProfiles) SaveProfile(ctx context.Context, owner, name string, raw [
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	id := profileID{owner, name}
+	id := [2]string{owner, name}
 	if now := m.values[id].version; now != base {
 		return 0, fmt.Errorf("%w: profile %q of %q is at version %d, not %d", ErrStale, name, owner, now, base)
 	}

@@ -17,6 +17,7 @@ type Schema struct {
 	defs   []*def // by slot
 	slots  map[*def]int
 	byName []*def
+	named  map[string]*def
 	empty  chunk
 	pool   sync.Pool // of *draft
 }
@@ -28,23 +29,22 @@ const maxNameLen = 255
 // [ErrDuplicateKey] for a name or a key given twice, and [ErrAliasable] for
 // value or update types that share memory without Clone or Shared.
 func NewSchema(keys ...AnyKey) (*Schema, error) {
-	s := &Schema{slots: make(map[*def]int, len(keys))}
-	named := make(map[string]*def, len(keys))
+	s := &Schema{slots: make(map[*def]int, len(keys)), named: make(map[string]*def, len(keys))}
 	var faults []error
 	for i, k := range keys {
 		d := defOf(k)
-		if d == nil {
+		if d == nowhere {
 			faults = append(faults, fmt.Errorf("%w: key %d is a zero handle, make it with one of the New functions", ErrInvalidKey, i))
 			continue
 		}
-		if other := named[d.name]; other == d {
+		if other := s.named[d.name]; other == d {
 			faults = append(faults, fmt.Errorf("%w: %q is given twice", ErrDuplicateKey, d.name))
 			continue
 		} else if other != nil {
 			faults = append(faults, fmt.Errorf("%w: two different keys are named %q", ErrDuplicateKey, d.name))
 			continue
 		}
-		named[d.name] = d
+		s.named[d.name] = d
 		faults = append(faults, d.faults)
 		s.slots[d] = len(s.defs)
 		s.defs = append(s.defs, d)
@@ -78,15 +78,6 @@ func (s *Schema) slot(d *def) (int, bool) {
 	}
 	i, ok := s.slots[d]
 	return i, ok
-}
-
-// named finds a key by name.
-func (s *Schema) named(name string) (*def, bool) {
-	i, ok := slices.BinarySearchFunc(s.byName, name, func(d *def, name string) int { return cmp.Compare(d.name, name) })
-	if !ok {
-		return nil, false
-	}
-	return s.byName[i], true
 }
 
 func invalidName(name string) error {

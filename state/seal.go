@@ -80,35 +80,31 @@ func (p *printer) number(n uint64) { maphash.WriteComparable(&p.hash, n) }
 
 func (p *printer) value(v reflect.Value) {
 	p.number(uint64(v.Kind()))
-	switch v.Kind() {
-	case reflect.Bool:
-		maphash.WriteComparable(&p.hash, v.Bool())
-	case reflect.String:
-		maphash.WriteComparable(&p.hash, v.String())
-	case reflect.Float32, reflect.Float64:
+	switch k := v.Kind(); {
+	case v.CanInt():
+		p.number(uint64(v.Int()))
+	case v.CanUint():
+		p.number(v.Uint())
+	case v.CanFloat():
 		p.number(math.Float64bits(v.Float()))
-	case reflect.Complex64, reflect.Complex128:
+	case v.CanComplex():
 		p.number(math.Float64bits(real(v.Complex())))
 		p.number(math.Float64bits(imag(v.Complex())))
-	case reflect.Func, reflect.Chan, reflect.UnsafePointer:
-		p.number(uint64(v.Pointer()))
-	case reflect.Array:
+	case k == reflect.Bool:
+		maphash.WriteComparable(&p.hash, v.Bool())
+	case k == reflect.String:
+		maphash.WriteComparable(&p.hash, v.String())
+	case k == reflect.Array:
 		p.items(v, v.Len())
-	case reflect.Struct:
+	case k == reflect.Struct:
 		p.fields(v)
-	case reflect.Interface:
-		if !v.IsNil() {
-			maphash.WriteComparable(&p.hash, v.Elem().Type())
-			p.value(v.Elem())
-		}
-	case reflect.Pointer, reflect.Slice, reflect.Map:
+	case k == reflect.Pointer, k == reflect.Slice, k == reflect.Map:
 		p.reference(v)
-	default:
-		if v.CanInt() {
-			p.number(uint64(v.Int()))
-		} else {
-			p.number(v.Uint())
-		}
+	case k != reflect.Interface: // functions, channels
+		p.number(uint64(v.Pointer()))
+	case !v.IsNil():
+		maphash.WriteComparable(&p.hash, v.Elem().Type())
+		p.value(v.Elem())
 	}
 }
 

@@ -47,7 +47,7 @@ func (s Set[T]) Add(items ...T) Update { return s.change(verbAdd, items) }
 func (s Set[T]) Remove(items ...T) Update { return s.change(verbRemove, items) }
 
 func (s Set[T]) change(v verb, items []T) Update {
-	if s.d != nil && len(items) == 0 {
+	if s.key() != nowhere && len(items) == 0 {
 		return Update{}
 	}
 	entries := make([]entry[T, T], len(items))

@@ -97,11 +97,10 @@ func (s *Snapshot) Keys() iter.Seq[AnyKey] {
 
 // Has reports whether k is registered.
 func (s *Snapshot) Has(k AnyKey) bool {
-	d := defOf(k)
-	if s == nil || d == nil {
+	if s == nil {
 		return false
 	}
-	_, ok := s.schema.slot(d)
+	_, ok := s.schema.slot(defOf(k))
 	return ok
 }
 
@@ -111,7 +110,7 @@ func (s *Snapshot) Has(k AnyKey) bool {
 // the key has Clone.
 func (s *Snapshot) Value(k AnyKey) (any, bool) {
 	d := defOf(k)
-	if d == nil {
+	if d == nowhere {
 		return nil, false
 	}
 	c := s.cell(d)
@@ -126,14 +125,14 @@ func (s *Snapshot) ChangedAt(k AnyKey) uint64 {
 
 func defOf(k AnyKey) *def {
 	if k == nil {
-		return nil
+		return nowhere
 	}
 	return k.key()
 }
 
 // cell returns nil for a key that is not registered or was never touched.
 func (s *Snapshot) cell(d *def) cell {
-	if s == nil || d == nil {
+	if s == nil {
 		return nil
 	}
 	slot, ok := s.schema.slot(d)

@@ -121,7 +121,7 @@ type turn struct{ done chan struct{} }
 func (s *Store) commit(batches []Batch, amend func(next *Snapshot)) (Result, error) {
 	var mine *turn // taken once only, as others end it after its time
 	for try := range commitTries {
-		if t := s.turn.Load(); t != mine {
+		if t := s.turn.Load(); t != nil && t != mine {
 			s.waitFor(t)
 		}
 		if try >= freeTries && mine == nil {
@@ -141,9 +141,6 @@ func (s *Store) commit(batches []Batch, amend func(next *Snapshot)) (Result, err
 }
 
 func (s *Store) waitFor(t *turn) {
-	if t == nil {
-		return
-	}
 	timer := time.NewTimer(turnLimit)
 	defer timer.Stop()
 	select {

@@ -110,22 +110,16 @@ func (s *Store) take() (next delivery, ok bool) {
 }
 
 func (s *Store) call(d delivery) {
-	returned := false
+	fault := "ended its goroutine"
 	defer func() {
 		if v := recover(); v != nil {
-			s.tell(fmt.Errorf("state: a subscriber panicked on revision %d: %v\n%s", d.commit.Revision, v, debug.Stack()))
-		} else if !returned {
-			s.tell(fmt.Errorf("state: a subscriber ended its goroutine on revision %d", d.commit.Revision))
+			fault = fmt.Sprintf("panicked: %v\n%s", v, debug.Stack())
+		}
+		if fault != "" && s.report != nil {
+			defer func() { _ = recover() }() // there is no one left to tell
+			s.report(fmt.Errorf("state: a subscriber of revision %d %s", d.commit.Revision, fault))
 		}
 	}()
 	d.sub.fn(d.commit)
-	returned = true
-}
-
-func (s *Store) tell(err error) {
-	if s.report == nil {
-		return
-	}
-	defer func() { _ = recover() }() // there is no one left to tell
-	s.report(err)
+	fault = ""
 }

@@ -48,8 +48,8 @@ func (t Table[K, V]) Len(s *Snapshot) int { return t.View(s).Len() }
 
 // View returns the entries in s as a Map, in constant time.
 func (t Table[K, V]) View(s *Snapshot) Map[K, V] {
-	if d, ok := t.impl().(*tableDef[K, V]); ok {
-		return d.view(s.cell(t.d))
+	if d, ok := t.key().impl.(*tableDef[K, V]); ok {
+		return d.view(s.cell(t.key()))
 	}
 	return Map[K, V]{}
 }
@@ -65,13 +65,13 @@ func (t Table[K, V]) From(s *Snapshot, start K) iter.Seq2[K, V] { return t.View(
 // the table reset; 0 for never. For an entry deleted long ago it may be later
 // than that.
 func (t Table[K, V]) ChangedAt(s *Snapshot, k K) uint64 {
-	return lastChangeOf[K, V](s.cell(t.d), k).revision()
+	return lastChangeOf[K, V](s.cell(t.key()), k).revision()
 }
 
 // Put returns the update that sets entry k to v. It touches that entry
 // exclusively.
 func (t Table[K, V]) Put(k K, v V) Update {
-	if d, ok := t.impl().(*tableDef[K, V]); ok {
+	if d, ok := t.key().impl.(*tableDef[K, V]); ok {
 		v = copied(d.o.Clone, v)
 	}
 	return t.update(verbPut, []entry[K, V]{{k, v}})
@@ -82,9 +82,9 @@ func (t Table[K, V]) Put(k K, v V) Update {
 func (t Table[K, V]) Delete(k K) Update { return t.update(verbDelete, []entry[K, V]{{key: k}}) }
 
 func (t Table[K, V]) update(v verb, touched []entry[K, V]) Update {
-	d, ok := t.impl().(*tableDef[K, V])
+	d, ok := t.key().impl.(*tableDef[K, V])
 	if !ok {
-		return unregistered()
+		return t.Reset() // of nowhere
 	}
 	return Update{t.d, &tableOp[K, V]{d, touched, v}, v}
 }
@@ -137,16 +137,9 @@ func (d *tableDef[K, V]) decode(raw []byte, version int) (importOp, error) {
 func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool {
 	left, right := d.view(before).derived().tree.Iter(), d.view(after).derived().tree.Iter()
 	for had, has := left.First(), right.First(); had || has; {
-		order := 0
-		switch {
-		case !has:
-			order = -1
-		case !had:
-			order = 1
-		default:
-			order = cmp.Compare(left.Key(), right.Key())
-		}
-		c := Change{Key: d.handle, Had: order <= 0, Has: order >= 0}
+		c := Change{Key: d.handle}
+		c.Had = had && (!has || left.Key() <= right.Key())
+		c.Has = has && (!had || right.Key() <= left.Key())
 		var was, is *box[V]
 		if c.Had {
 			c.Entry, was = left.Key(), left.Value()

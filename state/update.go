@@ -56,15 +56,8 @@ func (u *Update) alone() bool {
 	return true
 }
 
-// unregistered is an update of a zero handle. It belongs to a key that no
-// store knows, so that committing it is an error and not silence.
-func unregistered() Update {
-	d := new(def)
-	d.handle = Key[struct{}, struct{}]{handle{d}}
-	return Update{d: d, verb: verbReset}
-}
-
-// Key returns the key that the update changes, nil for the zero Update.
+// Key returns the key that the update changes, nil for the zero Update and for
+// one of a zero handle.
 func (u Update) Key() AnyKey {
 	if u.d == nil {
 		return nil

@@ -100,7 +100,8 @@ var pruneTests = []test{
 	}},
 	{"prune while others append and load", func(t *testing.T, f Fixture) {
 		const commits = 60
-		ctx := ctxOf(t)
+		ctx, cancel := context.WithCancel(ctxOf(t))
+		defer cancel()
 		done, round := make(chan struct{}), make(chan struct{})
 		var workers sync.WaitGroup
 		var failures [2]error
@@ -119,6 +120,7 @@ var pruneTests = []test{
 						loadErr = checkChain(image)
 					}
 					if failures[i] = errors.Join(err, loadErr); failures[i] != nil {
+						cancel() // nobody is to wait for this one
 						return
 					}
 				}
