@@ -54,6 +54,10 @@ var (
 	// SuspendCall makes the tool call that is about to run wait for an answer. It is
 	// for actions at BeforeToolExecute; a gate uses gate.Suspend.
 	SuspendCall = phase.NewAction[gate.Ticket]("fixpoint.suspend_call", phase.BeforeToolExecute)
+	// WithholdResult keeps a tool's result back until a ticket is answered: yes lets
+	// it through, no hides it from the model, and UseAsResult replaces it. The tool
+	// does not run again.
+	WithholdResult = phase.NewAction[gate.Ticket]("fixpoint.withhold_result", phase.AfterToolExecute)
 )
 
 // HandOff returns the update that makes another agent take the run over at the
@@ -98,6 +102,7 @@ func (builtins) Register(r *Registrar) error {
 			return cmd, nil
 		}),
 		SuspendCall.Handle(suspendCall),
+		WithholdResult.Handle(suspendCall),
 	)
 	return nil
 }
@@ -139,8 +144,8 @@ func addContext(_ context.Context, pc *phase.Context, args ContextArgs) (cmd pha
 func suspendCall(ctx context.Context, pc *phase.Context, t gate.Ticket) (cmd phase.Command, err error) {
 	id := pc.Call().ID
 	c, ok := ToolCalls.Get(pc.Snapshot(), id)
-	if !ok || c.Status != CallRunning {
-		return cmd, errors.New("engine: there is no tool call to suspend; schedule SuspendCall at before_tool_execute")
+	if !ok || c.Status == CallSuspended || c.Settled {
+		return cmd, errors.New("engine: there is no tool call that could be suspended now")
 	}
 	t.ID, t.Plugin = "", Scheduler(ctx)
 	c.Status, c.Ticket = CallSuspended, t

@@ -43,7 +43,10 @@ func TestCancelInTheMiddleOfABatch(t *testing.T) {
 			return out, nil
 		})
 		model := gbScript(gbAsk(gbCall("c1", "t", ""), gbCall("c2", "t", ""), gbCall("c3", "t", "")))
-		w := gbNew(t, engine.Config{Model: model, Plugins: []engine.Plugin{gbTools(tool), gbKeys(done), gbProbe(log)}})
+		w := gbNew(t, engine.Config{Model: model, Plugins: []engine.Plugin{
+			gbTools(tool), gbKeys(done), gbProbe(log),
+			gbEditor("editor", func(cmd *phase.Command, res inference.ToolResult) { cmd.EditContent(res.CallID, "seen: "+res.Content) }),
+		}})
 		res := w.runCtx(ctx, engine.Prompt("go"))
 		close(release)
 		require.Equal(t, phase.ReasonCancelled, res.Reason)
@@ -51,9 +54,9 @@ func TestCancelInTheMiddleOfABatch(t *testing.T) {
 		require.ErrorIs(t, res.Err, stopped)
 		require.Equal(t, stopped.Error(), res.Detail)
 		require.Equal(t, []string{"c1 ok", "c2 cancelled", "c3 not_run"}, gbOutcomes(w.results()))
-		require.Equal(t, "real", w.results()[0].Content)
-		require.Contains(t, w.results()[1].Content, "interrupted")
-		require.Contains(t, w.results()[2].Content, "not run")
+		require.Equal(t, "seen: real", w.results()[0].Content)
+		require.Contains(t, w.results()[1].Content, "seen: interrupted", "hooks after the tool work in a cancelled run")
+		require.Contains(t, w.results()[2].Content, "seen: not run")
 		require.Equal(t, int64(1), done.Get(w.thread.Snapshot()))
 		require.Equal(t, []string{"after_tool_execute c1 ok", "after_tool_execute c2 cancelled", "after_tool_execute c3 not_run"}, gbLines(log.all(), "after_tool"))
 		require.Len(t, gbLines(log.all(), "run_end"), 1)

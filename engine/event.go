@@ -62,6 +62,9 @@ type RunSuspended struct {
 	Tickets []gate.Ticket `json:"tickets"`
 }
 
+// RunResumed is emitted when a run that waited goes on.
+type RunResumed struct{ Header }
+
 // StepStarted is emitted before a step's first phase.
 type StepStarted struct{ Header }
 

@@ -11,6 +11,9 @@ func (RunFinished) Type() string { return "run_finished" }
 // Type returns "run_suspended".
 func (RunSuspended) Type() string { return "run_suspended" }
 
+// Type returns "run_resumed".
+func (RunResumed) Type() string { return "run_resumed" }
+
 // Type returns "step_started".
 func (StepStarted) Type() string { return "step_started" }
 
@@ -92,6 +95,7 @@ func (Warning) Type() string { return "warning" }
 func (e RunStarted) clone() Event       { return e }
 func (e RunFinished) clone() Event      { return e }
 func (e RunSuspended) clone() Event     { e.Tickets = slices.Clone(e.Tickets); return e }
+func (e RunResumed) clone() Event       { return e }
 func (e StepStarted) clone() Event      { return e }
 func (e StepFinished) clone() Event     { return e }
 func (e PhaseStarted) clone() Event     { return e }

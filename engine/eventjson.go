@@ -135,7 +135,7 @@ func EventTypes() []string {
 // eventKinds is one of each event.
 func eventKinds() []Event {
 	return []Event{
-		RunStarted{}, RunFinished{}, RunSuspended{}, StepStarted{}, StepFinished{},
+		RunStarted{}, RunFinished{}, RunSuspended{}, RunResumed{}, StepStarted{}, StepFinished{},
 		PhaseStarted{}, PhaseFinished{}, HookFinished{}, Conflict{}, Committed{},
 		RoundFinished{}, ActionFinished{}, EffectFinished{},
 		GateVoted{}, GateResolved{}, GateClashed{}, CallEdited{}, TicketOpened{}, TicketAnswered{},

@@ -21,18 +21,12 @@ type verdict struct {
 	waits   bool // the call is suspended and nobody answered
 }
 
-// answered is a question that was answered with yes.
-type answered struct {
-	ticket gate.Ticket
-	answer phase.Answer
-}
-
 // judge settles whether a call may run: it asks every gate, applies edits and
 // asks again, and has tickets answered, until the gates come to rest.
 func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 	v := verdict{call: sc.call, answer: sc.answer}
 	limit := r.eng.config.Limits.PhaseRounds
-	var yes []answered
+	yes := r.callState(sc.call.ID).Answers
 	for pass := 1; ; pass++ {
 		sc.call, sc.answer = v.call, v.answer
 		res := gate.Resolution{Cause: gate.Unsettled, Decision: gate.Block(
@@ -80,15 +74,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			if done, err := r.take(ctx, sc, &v, t, *answer); done || err != nil {
 				return v, err
 			}
-			v.answer = answer
-			if answer.Args != "" && answer.Args != v.call.Args {
-				if bad := r.edit(ctx, sc, &v, "answer to "+t.ID, answer.Args); bad != "" {
-					return blocked(v, bad), nil
-				}
-				// Who answered wrote these arguments, so the answer is about them.
-				t.Fingerprint = gate.Fingerprint(v.call)
-			}
-			yes = append(yes, answered{t, *answer})
+			yes = r.callState(v.call.ID).Answers
 		case gate.KindSetResult:
 			v.outcome, v.result = inference.OutcomeSubstituted, d.Result()
 			return v, nil
@@ -119,15 +105,15 @@ func (r *run) gateDefault() GateDefault {
 // honour lets an approving answer stand for the question it answered: a gate that
 // asks the same again about the exact same call counts as approving. Its blocks
 // and new questions, and all that other gates say, keep their force.
-func honour(v *gate.Vote, call inference.ToolCall, yes []answered) {
+func honour(v *gate.Vote, call inference.ToolCall, yes []TicketAnswer) {
 	k := v.Decision.Kind()
 	if len(yes) == 0 || v.Err != nil || (k != gate.KindSuspend && k != gate.KindAsk) {
 		return
 	}
 	t, print := question(v.Decision, call), gate.Fingerprint(call)
 	for _, a := range yes {
-		if a.ticket.Plugin == v.Plugin && a.ticket.Kind == t.Kind && a.ticket.Message == t.Message && a.ticket.Fingerprint == print {
-			v.Decision = gate.Approve().Because("answered: " + a.ticket.ID)
+		if a.Ticket.Plugin == v.Plugin && a.Ticket.Kind == t.Kind && a.Ticket.Message == t.Message && a.Ticket.Fingerprint == print {
+			v.Decision = gate.Approve().Because("answered: " + a.Ticket.ID)
 			return
 		}
 	}
@@ -135,7 +121,7 @@ func honour(v *gate.Vote, call inference.ToolCall, yes []answered) {
 
 // latest returns the last answer about exactly this call, preferring one to a
 // question of plugin, or nil.
-func latest(yes []answered, call inference.ToolCall, plugin string) (found *phase.Answer) {
+func latest(yes []TicketAnswer, call inference.ToolCall, plugin string) (found *phase.Answer) {
 	if len(yes) == 0 {
 		return nil
 	}
@@ -143,11 +129,11 @@ func latest(yes []answered, call inference.ToolCall, plugin string) (found *phas
 	for i := len(yes) - 1; i >= 0; i-- {
 		a := &yes[i]
 		switch {
-		case a.ticket.Fingerprint != print:
-		case a.ticket.Plugin == plugin:
-			return &a.answer
+		case a.Ticket.Fingerprint != print:
+		case a.Ticket.Plugin == plugin:
+			return &a.Answer
 		case found == nil:
-			found = &a.answer
+			found = &a.Answer
 		}
 	}
 	return found
@@ -206,7 +192,7 @@ type vote struct {
 }
 
 // resolveGates asks every gate at the same time and folds what they say.
-func (r *run) resolveGates(ctx context.Context, sc scene, yes []answered) gate.Resolution {
+func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) gate.Resolution {
 	ballots := r.ballots()
 	if len(ballots) == 0 {
 		return gate.Resolution{Cause: gate.ByDefault}

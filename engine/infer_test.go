@@ -363,3 +363,37 @@ func TestModelsKeepNothing(t *testing.T) {
 	require.Equal(t, "hi", w.messages()[0].Text)
 	require.Equal(t, inference.JSON(`{"a":1}`), w.messages()[1].ToolCalls[0].Args)
 }
+
+// What hooks see of a request and a response is what was sent and answered, also
+// when a transform or a model changes later what it gave away.
+func TestHooksSeeWhatWasSent(t *testing.T) {
+	var kept inference.Request
+	answer := inference.Assistant("", gbCall("c1", "t", `{"a":1}`))
+	var req inference.Request
+	var resp inference.Response
+	w := gbNew(t, engine.Config{
+		Model: gbScript(func(context.Context, inference.Request) (inference.Response, error) {
+			return inference.Response{Message: answer}, nil
+		}),
+		Plugins: []engine.Plugin{
+			gbTools(gbToolOf("t", nil)),
+			gbTransform("keeper", func(_ context.Context, r inference.Request) (inference.Request, error) {
+				kept = r
+				return r, nil
+			}),
+			gbHook("watch", phase.AfterInference, func(_ context.Context, pc *phase.Context) (phase.Command, error) {
+				if pc.Run().Step == 1 {
+					kept.Messages[0].Text, kept.Tools[0].Name = "hacked", "hacked"
+					answer.ToolCalls[0].Args = `{"hacked":true}`
+					req, _ = pc.Request()
+					resp, _ = pc.Response()
+				}
+				return phase.Command{}, nil
+			}),
+		},
+	})
+	w.say("hi")
+	require.Equal(t, "hi", req.Messages[0].Text)
+	require.Equal(t, "t", req.Tools[0].Name)
+	require.Equal(t, inference.JSON(`{"a":1}`), resp.Message.ToolCalls[0].Args)
+}

@@ -51,10 +51,24 @@ type CallState struct {
 	Status  CallStatus           `json:"status"`
 	Ticket  gate.Ticket          `json:"ticket,omitzero"`  // the open or last question
 	Tickets int                  `json:"tickets,omitzero"` // how many were asked about this call
-	Answer  phase.Answer         `json:"answer,omitzero"`  // the last answer
+	Answers []TicketAnswer       `json:"answers,omitempty"`
 	Started bool                 `json:"started,omitzero"` // BeforeToolExecute has run
-	Result  inference.ToolResult `json:"result,omitzero"`  // once the call ended
+	Ended   bool                 `json:"ended,omitzero"`   // there is a Result; the tool must not run again
+	After   bool                 `json:"after,omitzero"`   // AfterToolExecute has run
+	Result  inference.ToolResult `json:"result,omitzero"`  // once Ended; final once Settled
 	Settled bool                 `json:"settled,omitzero"` // the result is in the transcript
+}
+
+// TicketAnswer is a question about a call and how it was answered. Secret values
+// are left out.
+type TicketAnswer struct {
+	Ticket gate.Ticket  `json:"ticket"`
+	Answer phase.Answer `json:"answer"`
+}
+
+func (c CallState) clone() CallState {
+	c.Answers = slices.Clone(c.Answers)
+	return c
 }
 
 // ToolCalls holds the calls of the current step by call id. It is the engine's to
@@ -62,7 +76,12 @@ type CallState struct {
 var ToolCalls = state.NewTable[string]("fixpoint.tool_calls", state.Options[CallState]{
 	Scope: state.ScopeThread,
 	Check: checkCall,
+	Clone: CallState.clone,
 })
+
+// decisions remembers which ticket a decision id was about, so that a repeated
+// decision changes nothing.
+var decisions = state.NewTable[string]("fixpoint.decisions", state.Options[string]{Scope: state.ScopeThread})
 
 // nextAgent is the agent that takes over at the end of the step; "" for none.
 var nextAgent = state.NewCell[string]("fixpoint.next_agent", state.Options[string]{})
@@ -126,7 +145,7 @@ var deadLetters = state.NewTable[uint64]("fixpoint.dead_letters", state.Options[
 
 // engineKeys are registered in every engine, before those of plugins.
 func engineKeys() []state.AnyKey {
-	return append(phase.Keys(), Transcript, Usage, ToolCalls, nextAgent, activeAgent, runProgress,
+	return append(phase.Keys(), Transcript, Usage, ToolCalls, decisions, nextAgent, activeAgent, runProgress,
 		queue, lastID, emitted, deadLetters, overrides, runOverride, contexts, hiddenTools, onlyTools)
 }
 

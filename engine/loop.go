@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -88,6 +89,18 @@ type ending struct {
 
 // whole is a run from start to end.
 func (r *run) whole(ctx context.Context) *Result {
+	r.emit(scene{}, func(h Header) Event {
+		ev := RunStarted{Header: h, Mode: r.input.Mode, Adapter: r.input.Adapter}
+		if n := len(r.input.Messages); n > 0 {
+			ev.Input = r.input.Messages[n-1].Text
+		}
+		return ev
+	})
+	return r.loop(ctx, r.start)
+}
+
+// loop does what comes first and then step after step, until the run ends or waits.
+func (r *run) loop(ctx context.Context, first func(context.Context) ending) *Result {
 	ctx, cancel := r.deadline(ctx)
 	defer cancel()
 	returned := false
@@ -97,14 +110,7 @@ func (r *run) whole(ctx context.Context) *Result {
 			r.finish(ctx, ending{phase.ReasonError, ErrGoexit.Error(), ErrGoexit})
 		}
 	}()
-	r.emit(scene{}, func(h Header) Event {
-		ev := RunStarted{Header: h, Mode: r.input.Mode, Adapter: r.input.Adapter}
-		if n := len(r.input.Messages); n > 0 {
-			ev.Input = r.input.Messages[n-1].Text
-		}
-		return ev
-	})
-	end := r.start(ctx)
+	end := first(ctx)
 	for end.reason == "" {
 		end = r.oneStep(ctx)
 	}
@@ -201,8 +207,15 @@ func (r *run) oneStep(ctx context.Context) ending {
 		return r.failed(ctx, err)
 	}
 	r.emit(scene{}, func(h Header) Event { return StepStarted{h} })
-	end := r.inStep(ctx)
-	r.emit(scene{}, func(h Header) Event { return StepFinished{Header: h, Duration: r.now().Sub(start)} })
+	return r.endStep(ctx, start, r.inStep(ctx))
+}
+
+// endStep tells that a step is over, which one that waits is not, and says whether
+// there is another.
+func (r *run) endStep(ctx context.Context, start time.Time, end ending) ending {
+	if end.reason != phase.ReasonWaiting {
+		r.emit(scene{}, func(h Header) Event { return StepFinished{Header: h, Duration: r.now().Sub(start)} })
+	}
 	if end.reason != "" {
 		return end
 	}
@@ -232,6 +245,16 @@ func (r *run) inStep(ctx context.Context) ending {
 	}
 	if err != nil {
 		return r.failed(ctx, errors.Join(err, r.closeCalls(ctx, calls)))
+	}
+	return r.afterModel(ctx, x)
+}
+
+// afterModel is the rest of a step: its tool calls, from wherever they stand, and
+// StepEnd.
+func (r *run) afterModel(ctx context.Context, x *exchange) ending {
+	var calls []inference.ToolCall
+	if x.response != nil {
+		calls = x.response.Message.ToolCalls
 	}
 	if len(calls) > 0 {
 		waiting, err := r.tools(ctx, calls)

@@ -32,6 +32,7 @@ type run struct {
 	dispatch   *effects.Dispatcher
 	background heldEvents // outcomes of background effects, until the drain
 	stats      stats
+	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
 
 	agent   atomic.Pointer[agent] // changes at a handoff
 	step    atomic.Int64

@@ -13,7 +13,7 @@ import (
 // record commits what bodies did: their status and their commands, in call order,
 // all on the snapshot they worked on. A tool cannot be run again, so a command
 // that lost a conflict is refused, and the model is told.
-func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) error {
+func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) (err error) {
 	ctx, cancel := r.settling(ctx)
 	defer cancel()
 	lows := make([]lowered, 0, len(ps))
@@ -24,8 +24,17 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 			p.refuse(err)
 			continue
 		}
+		// The result is in the same commit: who has the one has the other.
+		low.batch.Updates = append(low.batch.Updates, r.bodyEnded(p))
 		lows, kept = append(lows, low), append(kept, p)
 	}
+	defer func() {
+		for _, p := range ps {
+			if p.refused && err == nil {
+				err = r.apply(ctx, p.sc, r.bodyEnded(p))
+			}
+		}
+	}()
 	for {
 		res, err := r.commitLowered(ctx, lows)
 		var be *state.BatchError
@@ -55,8 +64,21 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 		}
 		sc := scene{phase: phase.BeforeToolExecute}
 		r.committed(sc, res.Snapshot, accepted)
-		r.dispatch.Deliver(ctx, r.deliveries(nil, res.Snapshot, accepted))
+		r.deliver(ctx, r.deliveries(nil, res.Snapshot, accepted))
 		return nil
+	}
+}
+
+// bodyEnded is the update that keeps what a body gave, before AfterToolExecute has
+// its say: the tool must not run again.
+func (r *run) bodyEnded(p *passage) state.Update {
+	return r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Call, c.Ended, c.Result = p.sc.call, true, p.result() })
+}
+
+func (p *passage) result() inference.ToolResult {
+	return inference.ToolResult{
+		CallID: p.sc.call.ID, Name: p.sc.call.Name,
+		Content: p.out.Content, Details: p.out.Details, IsError: p.out.IsError, Outcome: p.outcome,
 	}
 }
 
@@ -65,26 +87,34 @@ func callOwner(c inference.ToolCall) string { return "call " + c.ID }
 // refuse turns the result of a call whose command could not be committed into an
 // error that tells so, without hiding what the tool said.
 func (p *passage) refuse(err error) {
+	p.refused = true
 	p.outcome = inference.OutcomeError
 	p.out.IsError = true
 	p.out.Content = fmt.Sprintf("the tool ran, but its state changes were refused: %v; call it again if they are needed\n%s", err, p.out.Content)
 }
 
-// conclude fires AfterToolExecute and puts the final result into the transcript.
-// It works also when the run is being cancelled.
-func (r *run) conclude(ctx context.Context, p *passage) error {
-	ctx, cancel := r.settling(ctx)
+// conclude fires AfterToolExecute and puts the final result into the transcript,
+// unless a hook withheld the result until a ticket is answered and it waits for
+// that. It works also when the run is being cancelled.
+func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) {
+	settle, cancel := r.settling(ctx)
 	defer cancel()
 	p.sc.phase = phase.AfterToolExecute
-	p.sc.result = inference.ToolResult{
-		CallID: p.sc.call.ID, Name: p.sc.call.Name,
-		Content: p.out.Content, Details: p.out.Details, IsError: p.out.IsError, Outcome: p.outcome,
+	p.sc.result = p.result()
+	var phaseErr error
+	if !r.callState(p.sc.call.ID).After {
+		_, phaseErr = r.phase(settle, p.sc)
 	}
-	_, phaseErr := r.phase(ctx, p.sc)
 	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.result)
-	err := r.apply(ctx, p.sc,
+	if ctx.Err() == nil && phaseErr == nil && !r.ended() {
+		if result, waits, err = r.withheld(ctx, p, result); waits || err != nil {
+			return waits, err
+		}
+	}
+	err = r.apply(settle, p.sc,
 		r.callUpdate(p.sc.call.ID, func(c *CallState) {
-			c.Call, c.Status, c.Result, c.Settled = p.sc.call, endStatus(result), result, true
+			c.Call, c.Status, c.Result = p.sc.call, endStatus(result), result
+			c.Ended, c.After, c.Settled = true, true, true
 		}),
 		Transcript.Append(inference.ToolMessage(result)))
 	if err == nil {
@@ -93,7 +123,37 @@ func (r *run) conclude(ctx context.Context, p *passage) error {
 			return ToolFinished{Header: h, Call: p.sc.call, Result: result, Duration: p.took}
 		})
 	}
-	return errors.Join(phaseErr, err)
+	return false, errors.Join(phaseErr, err)
+}
+
+// withheld has the ticket answered with which WithholdResult suspended the call
+// after its body. The answer decides what becomes of the result.
+func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolResult) (_ inference.ToolResult, waits bool, err error) {
+	c := r.callState(p.sc.call.ID)
+	v := verdict{call: p.sc.call}
+	switch {
+	case c.Status == CallSuspended && c.Ticket.ID == "":
+		if err := r.apply(ctx, p.sc, r.callUpdate(c.Call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.result })); err != nil {
+			return result, false, err
+		}
+		t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
+		if err != nil || answer == nil {
+			return result, err == nil, err
+		}
+		if _, err := r.take(ctx, p.sc, &v, t, *answer); err != nil {
+			return result, false, err
+		}
+	case c.After && c.Status == CallResuming:
+		last := c.Answers[len(c.Answers)-1]
+		if _, err := r.take(ctx, p.sc, &v, last.Ticket, last.Answer); err != nil {
+			return result, false, err
+		}
+	}
+	if v.outcome != "" {
+		result.Content, result.Details, result.IsError = v.result.Content, v.result.Details, v.result.IsError
+		result.Outcome = v.outcome
+	}
+	return result, false, nil
 }
 
 func endStatus(res inference.ToolResult) CallStatus {
@@ -113,7 +173,7 @@ func (r *run) closeCalls(ctx context.Context, calls []inference.ToolCall) error 
 	var errs []error
 	why := r.whyStopped(ctx)
 	for _, call := range calls {
-		c, _ := ToolCalls.Get(r.th.store.Snapshot(), call.ID)
+		c := r.callState(call.ID)
 		if c.Settled {
 			continue
 		}
@@ -125,7 +185,11 @@ func (r *run) closeCalls(ctx context.Context, calls []inference.ToolCall) error 
 		if c.Status == CallRunning {
 			p.fail(inference.OutcomeCancelled, "interrupted: "+why)
 		}
-		errs = append(errs, r.conclude(ctx, p))
+		if c.Ended {
+			p.restore(c.Result)
+		}
+		_, err := r.conclude(ctx, p)
+		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }

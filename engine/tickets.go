@@ -16,14 +16,12 @@ import (
 // is one, else by the ticket's default. A nil answer means that the call waits.
 func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin string, d gate.Decision) (gate.Ticket, *phase.Answer, error) {
 	t := question(d, call)
-	n := 1
-	if c, ok := ToolCalls.Get(r.th.store.Snapshot(), call.ID); ok {
-		n += c.Tickets
-	}
+	n := r.callState(call.ID).Tickets + 1
 	t.ID = fmt.Sprintf("%s/%d/%s/%d", r.info.ID, r.step.Load(), call.ID, n)
 	t.Call, t.Plugin, t.Fingerprint = call.ID, plugin, gate.Fingerprint(call)
 	if err := r.apply(ctx, sc, r.callUpdate(call.ID, func(c *CallState) {
 		c.Status, c.Ticket, c.Tickets = CallSuspended, t, n
+		c.After = c.After || sc.phase == phase.AfterToolExecute
 	})); err != nil {
 		return t, nil, err
 	}
@@ -78,33 +76,53 @@ func (r *run) resolver() gate.Resolver {
 }
 
 // take applies an answer to the suspended call. done means that the call is
-// decided by the answer alone: denied, or answered with the result itself.
+// decided by the answer alone: denied, called off, or answered with the result
+// itself. An answer that edits the arguments is an answer about the edited ones.
 func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a phase.Answer) (done bool, err error) {
-	kept := a
+	v.answer = &a
+	if a.Approved && a.Args != "" && a.Args != v.call.Args {
+		if bad := r.edit(ctx, sc, v, "answer to "+t.ID, a.Args); bad != "" {
+			*v = blocked(*v, bad)
+			return true, nil
+		}
+		t.Fingerprint = gate.Fingerprint(v.call)
+	}
+	kept := TicketAnswer{t, a}
 	if t.Kind == gate.Secret {
-		kept.Value = "" // a secret is for the tool, never for state
+		kept.Answer.Value = "" // a secret is for the tool, never for state
 	}
 	if err := r.apply(ctx, sc, r.callUpdate(v.call.ID, func(c *CallState) {
-		c.Status, c.Answer = CallResuming, kept
+		c.Status = CallResuming
+		if n := len(c.Answers); n > 0 && c.Answers[n-1].Ticket.ID == t.ID {
+			c.Answers = c.Answers[:n-1] // committed with the decision, before the edit
+		}
+		c.Answers = append(c.Answers, kept)
 	})); err != nil {
 		return true, err
 	}
 	switch {
+	case a.Cancel:
+		v.outcome = inference.OutcomeCancelled
+		v.result = inference.ToolResult{Content: "called off: " + cmp.Or(a.Reason, "nobody decided"), IsError: true}
 	case !a.Approved:
 		v.outcome = inference.OutcomeDenied
 		v.result = inference.ToolResult{Content: "denied: " + cmp.Or(a.Reason, "the answer was no"), IsError: true}
-		return true, nil
 	case t.Mode == gate.UseAsResult:
 		v.outcome = inference.OutcomeSubstituted
 		v.result = inference.ToolResult{Content: string(a.Value), Details: a.Value}
-		return true, nil
 	}
-	return false, nil
+	return v.outcome != "", nil
+}
+
+// callState returns where a call of this step stands.
+func (r *run) callState(id string) CallState {
+	c, _ := ToolCalls.Get(r.th.store.Snapshot(), id)
+	return c
 }
 
 // callUpdate returns the update that changes the state of a call.
 func (r *run) callUpdate(id string, change func(*CallState)) state.Update {
-	c, _ := ToolCalls.Get(r.th.store.Snapshot(), id)
+	c := r.callState(id)
 	change(&c)
 	return ToolCalls.Put(id, c)
 }

@@ -21,6 +21,7 @@ type passage struct {
 	outcome inference.Outcome
 	took    time.Duration
 	waits   bool
+	refused bool       // its command was, after the body ran
 	err     error      // a fault of the run that kept the call from running
 	held    heldEvents // events of a delegate that runs beside others
 }
@@ -50,12 +51,16 @@ func (r *run) sequentialTools(ctx context.Context, calls []inference.ToolCall) (
 		if err != nil {
 			return waiting, err
 		}
+		if p == nil {
+			continue
+		}
 		if p.waits {
 			waiting = true
 			continue
 		}
 		if p.err != nil {
-			return waiting, errors.Join(p.err, r.conclude(ctx, p))
+			_, err := r.conclude(ctx, p)
+			return waiting, errors.Join(p.err, err)
 		}
 		if p.tool != nil {
 			p.pc = r.context(p.sc, r.th.store.Snapshot())
@@ -65,9 +70,11 @@ func (r *run) sequentialTools(ctx context.Context, calls []inference.ToolCall) (
 				return waiting, err
 			}
 		}
-		if err := r.conclude(ctx, p); err != nil {
+		waits, err := r.conclude(ctx, p)
+		if err != nil {
 			return waiting, err
 		}
+		waiting = waiting || waits
 	}
 	return waiting, nil
 }
@@ -83,6 +90,9 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 		var p *passage
 		if p, err = r.prepare(ctx, call); err != nil {
 			break
+		}
+		if p == nil {
+			continue
 		}
 		if p.waits {
 			waiting = true
@@ -105,7 +115,8 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 		}
 	}
 	for _, p := range all {
-		err = errors.Join(err, r.conclude(ctx, p))
+		waits, concluded := r.conclude(ctx, p)
+		waiting, err = waiting || waits, errors.Join(err, concluded)
 	}
 	return waiting, cmp.Or(err, context.Cause(ctx))
 }
@@ -134,14 +145,38 @@ func lostBody(err error) Output {
 	return Output{Content: fmt.Sprintf("interrupted: %v", err), IsError: true}
 }
 
-// prepare takes a call up to its body: arguments, gates, BeforeToolExecute.
+// prepare takes a call up to its body, from wherever it stands: arguments, gates,
+// BeforeToolExecute. It returns nil for a call that has nothing left to do.
 func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, error) {
+	c := r.callState(call.ID)
+	if c.Call.ID != "" {
+		call = c.Call // with edited arguments
+	}
 	p := &passage{sc: scene{phase: phase.ToolGate, call: call}}
 	tool, known := r.tool(call.Name)
 	if known {
 		p.sc.tool = tool.Spec()
 	}
-	if err := r.checkArgs(ctx, call); ctx.Err() != nil {
+	switch {
+	case c.Settled:
+		return nil, nil
+	case c.Status == CallSuspended:
+		p.waits = true
+		return p, nil
+	case c.Ended:
+		p.restore(c.Result)
+		return p, nil
+	case c.Status == CallResuming:
+		v := verdict{call: call}
+		last := c.Answers[len(c.Answers)-1]
+		if _, err := r.take(ctx, p.sc, &v, last.Ticket, r.withSecret(last)); err != nil {
+			return nil, err
+		}
+		if p.decided(v) {
+			return p, nil
+		}
+	}
+	if err := r.checkArgs(ctx, p.sc.call); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	} else if err != nil {
 		p.fail(inference.OutcomeError, err.Error())
@@ -167,8 +202,10 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 		return nil, err
 	}
 	decided := false
-	if _, p.err = r.phase(ctx, p.sc); p.err == nil {
-		decided, p.err = r.suspendedMeanwhile(ctx, p)
+	if !c.Started {
+		if _, p.err = r.phase(ctx, p.sc); p.err == nil {
+			decided, p.err = r.suspendedMeanwhile(ctx, p)
+		}
 	}
 	switch {
 	case ctx.Err() != nil || p.err != nil:
@@ -182,6 +219,12 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 		p.tool = tool
 	}
 	return p, nil
+}
+
+// restore takes over the result that the call has already.
+func (p *passage) restore(res inference.ToolResult) {
+	p.outcome = res.Outcome
+	p.out = Output{Content: res.Content, Details: res.Details, IsError: res.IsError}
 }
 
 // decided takes over what v says about the call. It reports whether that settles
@@ -206,7 +249,7 @@ func (p *passage) notRun(why string) {
 // suspendedMeanwhile handles a call that SuspendCall suspended at
 // BeforeToolExecute. decided means that the body will not run now.
 func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool, err error) {
-	c, _ := ToolCalls.Get(r.th.store.Snapshot(), p.sc.call.ID)
+	c := r.callState(p.sc.call.ID)
 	if c.Status != CallSuspended || c.Ticket.ID != "" {
 		return false, nil
 	}
@@ -219,21 +262,15 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 		p.waits = true
 		return true, nil
 	}
-	v.answer = answer
-	if done, err := r.take(ctx, p.sc, &v, t, *answer); err != nil {
-		return true, err
-	} else if !done && answer.Args != "" && answer.Args != v.call.Args {
+	done, err := r.take(ctx, p.sc, &v, t, *answer)
+	if err == nil && !done && v.call != p.sc.call {
 		// Nobody judged these arguments yet.
 		sc := p.sc
-		sc.phase, sc.answer = phase.ToolGate, answer
-		if bad := r.edit(ctx, sc, &v, "answer to "+t.ID, answer.Args); bad != "" {
-			v = blocked(v, bad)
-		} else {
-			sc.call = v.call
-			if v, err = r.judge(ctx, sc); err != nil {
-				return true, err
-			}
-		}
+		sc.phase, sc.call, sc.answer = phase.ToolGate, v.call, answer
+		v, err = r.judge(ctx, sc)
+	}
+	if err != nil {
+		return true, err
 	}
 	if p.decided(v) {
 		return true, nil

@@ -70,6 +70,7 @@ func (a AgentInfo) Section(name string) (any, bool) {
 type Answer struct {
 	Ticket   string         `json:"ticket"`          // id of the ticket answered
 	Approved bool           `json:"approved"`        // false denies the call
+	Cancel   bool           `json:"cancel,omitzero"` // with Approved false: nobody decided, the call is called off
 	Reason   string         `json:"reason,omitzero"` // told to the model when denied
 	Value    inference.JSON `json:"value,omitzero"`  // what was asked for, by the ticket's schema
 	Args     inference.JSON `json:"args,omitzero"`   // edited arguments to run instead, re-checked by all gates

@@ -73,11 +73,16 @@ type entry[K cmp.Ordered, V any] struct {
 	value V
 }
 
-// encodeAll writes a JSON array of what encode makes of each entry.
-func encodeAll[K, V any](all iter.Seq2[K, V], encode func(K, V) ([]byte, error)) ([]byte, error) {
+// encodeAll writes a JSON array of the values, or of [key, value] pairs.
+func encodeAll[K, V any](all iter.Seq2[K, V], c Codec[V], pairs bool) ([]byte, error) {
 	var parts [][]byte
 	for k, v := range all {
-		part, err := encode(k, v)
+		part, err := c.encode(v)
+		if err == nil && pairs {
+			var key []byte
+			key, err = json.Marshal(k)
+			part = array(key, part)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("entry %v: %w", k, err)
 		}
@@ -88,23 +93,6 @@ func encodeAll[K, V any](all iter.Seq2[K, V], encode func(K, V) ([]byte, error))
 
 func array(parts ...[]byte) []byte {
 	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
-}
-
-// asValue encodes an entry without its key.
-func asValue[K, V any](c Codec[V]) func(K, V) ([]byte, error) {
-	return func(_ K, v V) ([]byte, error) { return c.encode(v) }
-}
-
-// asPair encodes an entry as [key, value].
-func asPair[K, V any](c Codec[V]) func(K, V) ([]byte, error) {
-	return func(k K, v V) ([]byte, error) {
-		key, err := json.Marshal(k)
-		if err != nil {
-			return nil, err
-		}
-		value, err := c.encode(v)
-		return array(key, value), err
-	}
 }
 
 // decodeAll decodes each element of a JSON array.
@@ -119,9 +107,15 @@ func decodeAll[T any](raw []byte, decode func([]byte) (T, error)) ([]T, error) {
 	return items, err
 }
 
-// fromPair decodes what asPair encoded.
-func fromPair[K cmp.Ordered, V any](decode func([]byte) (V, error)) func([]byte) (entry[K, V], error) {
-	return func(raw []byte) (e entry[K, V], err error) {
+// decodeEntries decodes an array of values that own their keys, or without own
+// of [key, value] pairs.
+func decodeEntries[K cmp.Ordered, V any](raw []byte, decode func([]byte) (V, error), own func(V) K) ([]entry[K, V], error) {
+	return decodeAll(raw, func(raw []byte) (e entry[K, V], err error) {
+		if own != nil {
+			e.value, err = decode(raw)
+			e.key = own(e.value)
+			return e, err
+		}
 		pair, err := elements(raw)
 		if err == nil && len(pair) != 2 {
 			err = fmt.Errorf("it has %d parts, want a key and a value", len(pair))
@@ -133,7 +127,7 @@ func fromPair[K cmp.Ordered, V any](decode func([]byte) (V, error)) func([]byte)
 			e.value, err = decode(pair[1])
 		}
 		return e, err
-	}
+	})
 }
 
 // elements splits a JSON array.

@@ -12,39 +12,38 @@ import (
 type draft struct {
 	schema   *Schema
 	base     *Snapshot
-	slots    []slotState       // by slot
-	seen     []int             // slots whose cells the outcome depends on
-	claims   map[claimed]claim // accepted batches by entry
-	steps    []step            // updates of accepted batches, in order
-	stamps   []stamp           // one for each of them
+	slots    []slotState // by slot
+	seen     []int       // slots whose cells the outcome depends on
+	steps    []step      // updates of accepted batches, in order
+	stamps   []stamp     // one for each of them
 	rejected []Rejection
 }
 
-// step is an update that takes part, by its place in the call, and its slot.
-type step struct{ batch, update, slot int }
+// step is an update that takes part: its place in the call, its slot, and the
+// number of its batch among the accepted ones.
+type step struct{ batch, update, slot, by int }
 
 // slotState is what a draft knows of a slot.
 type slotState struct {
 	claim
-	seen bool
-	held int  // rejected batch that holds back others (ordered keys)
-	next cell // the new cell, owned by the draft
+	seen   bool
+	held   int           // rejected batch that holds back others (ordered keys)
+	claims map[any]claim // by entry
+	next   cell          // the new cell, owned by the draft
 }
 
 // claim says which accepted batch touched something last, and which has it
 // for itself. Batches count from 1; 0 is none.
 type claim struct{ last, alone int }
 
-// claimed is an entry of a slot.
-type claimed struct {
-	slot  int
-	entry any
-}
+// claimsKept is how large a map of claims may be to be used again, as clearing
+// it costs as much as it ever held.
+const claimsKept = 1024
 
 func (s *Schema) draft(base *Snapshot) *draft {
 	d, ok := s.pool.Get().(*draft)
 	if !ok {
-		d = &draft{schema: s, slots: make([]slotState, len(s.defs)), claims: map[claimed]claim{}}
+		d = &draft{schema: s, slots: make([]slotState, len(s.defs))}
 	}
 	d.base = base
 	return d
@@ -53,10 +52,12 @@ func (s *Schema) draft(base *Snapshot) *draft {
 // release makes the draft ready for reuse.
 func (d *draft) release() {
 	for _, slot := range d.seen {
-		d.slots[slot] = slotState{}
-	}
-	if len(d.claims) > 0 {
-		clear(d.claims)
+		claims := d.slots[slot].claims
+		if len(claims) > claimsKept {
+			claims = nil
+		}
+		clear(claims)
+		d.slots[slot] = slotState{claims: claims}
 	}
 	d.seen, d.steps = d.seen[:0], d.steps[:0]
 	d.base, d.stamps, d.rejected = nil, nil, nil
@@ -140,7 +141,7 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 		if err != nil {
 			return nil, err
 		}
-		d.steps = append(d.steps, step{i, n, slot})
+		d.steps = append(d.steps, step{i, n, slot, i - len(d.rejected)})
 		alone := u.alone()
 		switch {
 		case s.alone != 0:
@@ -156,7 +157,7 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 				}
 				var held claim
 				if s.last != 0 {
-					held = d.claims[claimed{slot, touch.entry(n)}]
+					held = s.claims[touch.entry(n)]
 				}
 				switch {
 				case at.revision() > since:
@@ -179,22 +180,21 @@ func (d *draft) claim(batches []Batch, steps []step) {
 	for _, at := range steps {
 		u, s, by := &batches[at.batch].Updates[at.update], &d.slots[at.slot], at.batch+1
 		s.last = by
-		if u.verb < verbAdd {
-			if u.alone() {
-				s.alone = by
+		switch alone, whole := u.alone(), u.verb < verbAdd; {
+		case whole && alone:
+			s.alone = by
+		case whole || by == len(batches): // no entries, or no batch comes after
+		default:
+			if s.claims == nil {
+				s.claims = map[any]claim{}
 			}
-			continue
-		}
-		if by == len(batches) {
-			continue // no batch comes after
-		}
-		touch := u.op.(entryOp)
-		for n := range touch.count() {
-			e := claimed{at.slot, touch.entry(n)}
-			if u.alone() {
-				d.claims[e] = claim{by, by}
-			} else {
-				d.claims[e] = claim{by, d.claims[e].alone}
+			touch := u.op.(entryOp)
+			for n := range touch.count() {
+				if e := touch.entry(n); alone {
+					s.claims[e] = claim{by, by}
+				} else {
+					s.claims[e] = claim{by, s.claims[e].alone}
+				}
 			}
 		}
 	}
@@ -214,15 +214,11 @@ func (d *draft) apply(batches []Batch) (err error) {
 			err = fault(panicked(v))
 		}
 	}()
-	d.stamps = make([]stamp, 0, len(batches)-len(d.rejected))
-	last := -1
+	d.stamps = make([]stamp, len(batches)-len(d.rejected))
 	for _, at = range d.steps {
-		if at.batch != last {
-			last = at.batch
-			d.stamps = append(d.stamps, stamp{owner: batches[last].Owner})
-		}
-		by := &d.stamps[len(d.stamps)-1]
-		u, s := &batches[at.batch].Updates[at.update], &d.slots[at.slot]
+		b, s, by := &batches[at.batch], &d.slots[at.slot], &d.stamps[at.by]
+		u := &b.Updates[at.update]
+		by.owner = b.Owner
 		cur, owned := s.next, s.next != nil
 		switch {
 		case u.verb == verbReset:

@@ -42,11 +42,7 @@ func (s *Snapshot) Export(scopes ...Scope) (Dump, error) {
 		if d.transient || !wanted(d.scope) || !holds(c) {
 			continue
 		}
-		var raw []byte
-		err := guard(d.name, func() (err error) {
-			raw, err = d.impl.encode(c)
-			return err
-		})
+		raw, err := guard(d.name, func() ([]byte, error) { return d.impl.encode(c) })
 		if err != nil {
 			return Dump{}, fmt.Errorf("state: cannot encode key %q: %w", d.name, err)
 		}

@@ -13,18 +13,6 @@ type entries[K cmp.Ordered, V any] struct {
 func (e *entries[K, V]) mark() *stamp { return e.at }
 func (e *entries[K, V]) holds() bool  { return e.live.Len() > 0 }
 
-// openEntries returns a cell for a draft to change in place, with what is in c.
-func openEntries[K cmp.Ordered, V any](c cell, live Map[K, V]) *entries[K, V] {
-	next := new(entries[K, V])
-	if e, ok := c.(*entries[K, V]); ok {
-		*next = *e
-	} else {
-		next.dead = &graves[K]{floor: lastChange(c)}
-	}
-	next.live = live.derived()
-	return next
-}
-
 // lastChangeOf is the last change of entry k in a table's cell.
 func lastChangeOf[K cmp.Ordered, V any](c cell, k K) *stamp {
 	e, ok := c.(*entries[K, V])

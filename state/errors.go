@@ -96,7 +96,7 @@ func panicked(v any) *ApplyError {
 }
 
 // guard calls user code of a key, and turns a panic into an *ApplyError.
-func guard(key string, user func() error) (err error) {
+func guard[T any](key string, user func() (T, error)) (result T, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			fault := panicked(v)

@@ -34,21 +34,19 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 	batch := Batch{Owner: "state.import"}
 	var unknown []DumpEntry
 	for _, e := range entries {
-		k, ok := s.schema.named[e.Name]
-		switch {
-		case ok:
-		case p == RefuseUnknown:
+		k := s.schema.named[e.Name]
+		if k == nil && p == RefuseUnknown {
 			return now, fmt.Errorf("%w: the dump has %q, which is not registered with this store", ErrUnknownKey, e.Name)
-		default:
+		}
+		if k == nil {
 			unknown = append(unknown, e)
 			continue
 		}
-		var o importOp
-		err := guard(k.name, func() (err error) {
-			if err = refuseNewer(e.Version, k.version); err == nil {
-				o, err = k.impl.decode(e.Raw, e.Version)
+		o, err := guard(k.name, func() (importOp, error) {
+			if err := refuseNewer(e.Version, k.version); err != nil {
+				return nil, err
 			}
-			return err
+			return k.impl.decode(e.Raw, e.Version)
 		})
 		if err != nil {
 			return now, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}

@@ -21,7 +21,7 @@ type handle struct{ d *def }
 
 // nowhere stands for zero handles. No schema has it, so that committing an
 // update of one is an error and not silence. It never changes.
-var nowhere = new(def)
+var nowhere = &def{plain: true}
 
 func (h handle) key() *def {
 	if h.d == nil {
@@ -54,7 +54,7 @@ type def struct {
 	merge     MergeStrategy
 	ordered   bool // updates of a rejected batch hold back later ones
 	shared    bool
-	clones    bool
+	plain     bool // reads as it is stored: neither Clone nor Initial
 	transient bool
 	version   int
 	faults    error // why the key cannot be registered
@@ -140,7 +140,7 @@ type Options[V any] struct {
 func (o Options[V]) def(name string, merge MergeStrategy) def {
 	return def{
 		name: name, scope: o.Scope, merge: merge, version: o.Version,
-		shared: o.Shared, clones: o.Clone != nil, transient: o.Transient,
+		shared: o.Shared, plain: o.Clone == nil && o.Initial == nil, transient: o.Transient,
 	}
 }
 
@@ -195,7 +195,7 @@ func newKey[V, U any](name string, c KeyConfig[V, U], o Options[V]) Key[V, U] {
 	} else {
 		d.apply, d.last = any(lastWrite[V]).(func(V, U) (V, error))
 	}
-	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", d.clones), d.aliasing(aliasText[U](), "update", d.take != nil || d.last))
+	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", o.Clone != nil), d.aliasing(aliasText[U](), "update", d.take != nil || d.last))
 	if d.apply == nil {
 		d.faults = errors.Join(d.faults, fmt.Errorf("%w: %q needs Apply, since its values and updates differ in type", ErrInvalidKey, name))
 	}
@@ -220,11 +220,11 @@ func (k Key[V, U]) Get(s *Snapshot) V {
 func (k Key[V, U]) Lookup(s *Snapshot) (V, bool) {
 	key := k.key()
 	b, ok := s.cell(key).(*box[V])
-	if ok && !key.clones {
+	switch {
+	case !key.plain:
+		return key.impl.(*keyDef[V, U]).current(b), ok
+	case ok:
 		return b.value, true
-	}
-	if d, made := key.impl.(*keyDef[V, U]); made {
-		return d.current(b), ok
 	}
 	var zero V
 	return zero, false

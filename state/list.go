@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"iter"
 	"sync/atomic"
+
+	"github.com/tidwall/btree"
 )
 
 // List is a persistent sequence: an immutable value, from which appending
@@ -12,8 +14,8 @@ import (
 // Lists are safe for concurrent use, including several goroutines appending to
 // one list. Elements must not be changed in place.
 type List[T any] struct {
-	full  Map[int, *block[T]] // complete blocks by number
-	tail  *block[T]           // the last block, with 1 to blockSize elements
+	full  *btree.Map[int, *block[T]] // complete blocks by number
+	tail  *block[T]                  // the last block, with 1 to blockSize elements
 	n     int
 	clone func(T) T
 }
@@ -43,9 +45,9 @@ func (l List[T]) At(i int) T {
 	if i < 0 || i >= l.n {
 		panic(fmt.Sprintf("state: list index %d out of range with length %d", i, l.n))
 	}
-	b, full := l.full.Get(i / blockSize)
-	if !full {
-		b = l.tail
+	b := l.tail
+	if number := i / blockSize; number < (l.n-1)/blockSize {
+		b, _ = l.full.Get(number)
 	}
 	return copied(l.clone, b.items[i%blockSize])
 }
@@ -57,21 +59,19 @@ func (l List[T]) All() iter.Seq2[int, T] { return l.Tail(l.n) }
 // fewer.
 func (l List[T]) Tail(n int) iter.Seq2[int, T] {
 	return func(yield func(int, T) bool) {
-		at := max(l.n-max(n, 0), 0)
-		items := func(b *block[T], end int) bool {
-			for ; at < end; at++ {
-				if !yield(at, copied(l.clone, b.items[at%blockSize])) {
-					return false
-				}
+		at, more := max(l.n-max(n, 0), 0), true
+		items := func(number int, b *block[T]) bool {
+			for end := min((number+1)*blockSize, l.n); more && at < end; at++ {
+				more = yield(at, copied(l.clone, b.items[at%blockSize]))
 			}
-			return true
+			return more
 		}
-		for number, b := range l.full.From(at / blockSize) {
-			if !items(b, (number+1)*blockSize) {
-				return
-			}
+		if l.full != nil {
+			l.full.Ascend(at/blockSize, items)
 		}
-		items(l.tail, l.n)
+		if more {
+			items(l.n/blockSize, l.tail)
+		}
 	}
 }
 
@@ -89,7 +89,9 @@ func (l List[T]) Append(items ...T) List[T] {
 	for i, item := range items {
 		at := l.n % blockSize
 		if at == 0 && l.n > 0 {
-			l.full, l.tail = l.full.With(l.n/blockSize-1, l.tail), nil
+			l.full = derive(l.full)
+			l.full.Set(l.n/blockSize-1, l.tail)
+			l.tail = nil
 		}
 		if l.tail == nil || !l.tail.claim(at) {
 			l.tail = l.tail.grown(at, at+len(items)-i)

@@ -21,7 +21,7 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		Scope: o.Scope, Shared: o.Shared, Version: o.Version, Transient: o.Transient,
 		Initial: func() List[T] { return empty },
 		Codec: Codec[List[T]]{
-			Encode: func(l List[T]) ([]byte, error) { return encodeAll(l.All(), asValue[int](o.Codec)) },
+			Encode: func(l List[T]) ([]byte, error) { return encodeAll(l.All(), o.Codec, false) },
 			Decode: func(raw []byte) (List[T], error) { return decode(raw, o.Codec.decode) },
 		},
 	}
@@ -31,7 +31,7 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		}
 	}
 	d := &keyDef[List[T], []T]{def: lists.def(name, Commutative), o: lists}
-	d.ordered = true
+	d.ordered, d.plain = true, o.Clone == nil
 	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[T](), "element", o.Clone != nil))
 	d.take = func(items []T) []T {
 		own := make([]T, len(items))

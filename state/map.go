@@ -23,11 +23,10 @@ type Map[K cmp.Ordered, V any] struct {
 // degree halves the bytes of a copy-on-write commit against btree's default 32.
 const degree = 8
 
-// derived returns the map with a private tree of equal content, which may be
-// changed in place. It is the one way this package makes a tree from another,
+// derive returns a private tree that starts out equal to frozen. It is the one way this package makes a tree from another,
 // because the plain ones are traps:
 //
-//   - tree.Copy() writes to tree, so two goroutines doing it race;
+//   - frozen.Copy() writes to frozen, so two goroutines doing it race;
 //   - a struct copy of a tree shares its copy-on-write identity, so that
 //     setting a value in one changes the other;
 //   - Set and the Mut methods on a published tree race with its readers.
@@ -35,13 +34,17 @@ const degree = 8
 // Copying the header first means that only the local header is written to.
 // Values are always boxed in pointers, since btree calls a Copy method that it
 // finds on a value.
-func (m Map[K, V]) derived() Map[K, V] {
-	if m.tree == nil {
-		m.tree = btree.NewMap[K, *box[V]](degree)
-	} else {
-		local := *m.tree
-		m.tree = local.Copy()
+func derive[K cmp.Ordered, V any](frozen *btree.Map[K, V]) *btree.Map[K, V] {
+	if frozen == nil {
+		return btree.NewMap[K, V](degree)
 	}
+	local := *frozen
+	return local.Copy()
+}
+
+// derived returns the map with a private tree, which may be changed in place.
+func (m Map[K, V]) derived() Map[K, V] {
+	m.tree = derive(m.tree)
 	return m
 }
 
@@ -122,7 +125,7 @@ func (m Map[K, V]) MarshalJSON() ([]byte, error) {
 	if reflect.TypeFor[K]().Kind() == reflect.String {
 		return json.Marshal(maps.Collect(m.All()))
 	}
-	return encodeAll(m.All(), asPair[K](Codec[V]{}))
+	return encodeAll(m.All(), Codec[V]{}, true)
 }
 
 // UnmarshalJSON replaces the map by what MarshalJSON wrote.
@@ -137,7 +140,7 @@ func (m *Map[K, V]) UnmarshalJSON(data []byte) error {
 			list = append(list, entry[K, V]{reflect.ValueOf(name).Convert(key).Interface().(K), v})
 		}
 	} else {
-		list, err = decodeAll(data, fromPair[K](Codec[V]{}.decode))
+		list, err = decodeEntries[K](data, Codec[V]{}.decode, nil)
 	}
 	next := Map[K, V]{clone: m.clone}.derived()
 	if err == nil {

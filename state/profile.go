@@ -59,11 +59,10 @@ type saved struct {
 }
 
 // Get returns the owner's value, or the initial one if none was saved.
-func (k ProfileKey[V]) Get(ctx context.Context, ps ProfileStore, owner string) (V, error) {
+func (k ProfileKey[V]) Get(ctx context.Context, ps ProfileStore, owner string) (v V, err error) {
 	raw, _, err := k.load(ctx, ps, owner)
 	if err != nil {
-		var none V
-		return none, err
+		return v, err
 	}
 	return k.decode(raw)
 }
@@ -112,34 +111,34 @@ func (k ProfileKey[V]) load(ctx context.Context, ps ProfileStore, owner string) 
 }
 
 // decode makes a value of its own from saved bytes, or the initial one.
-func (k ProfileKey[V]) decode(raw []byte) (v V, err error) {
+func (k ProfileKey[V]) decode(raw []byte) (V, error) {
 	var form saved
-	err = guard(k.d.name, func() (err error) {
-		if raw != nil {
+	v, err := guard(k.d.name, func() (v V, err error) {
+		switch {
+		case raw != nil:
 			if err = json.Unmarshal(raw, &form); err == nil {
 				err = refuseNewer(form.Version, k.d.o.Version)
 			}
 			if err == nil {
 				v, err = k.d.o.decode(form.Value, form.Version)
 			}
-		} else if k.d.o.Initial != nil {
+		case k.d.o.Initial != nil:
 			v = k.d.o.Initial()
 		}
-		return err
+		return v, err
 	})
 	if err != nil {
-		var none V
-		return none, &DecodeError{Key: k.d.name, Version: form.Version, Offset: -1, Err: err}
+		return v, &DecodeError{Key: k.d.name, Version: form.Version, Offset: -1, Err: err}
 	}
 	return v, nil
 }
 
 // next returns the value after the saved one, and its saved form.
 func (k ProfileKey[V]) next(raw []byte, fn func(V) V) (next V, form []byte, err error) {
-	err = guard(k.d.name, func() error {
+	form, err = guard(k.d.name, func() ([]byte, error) {
 		old, err := k.decode(raw)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		next = fn(old)
 		if check := k.d.o.Check; check != nil {
@@ -148,17 +147,14 @@ func (k ProfileKey[V]) next(raw []byte, fn func(V) V) (next V, form []byte, err 
 				err = check(old, next)
 			}
 			if err != nil {
-				return &ApplyError{Key: k.d.name, Err: err}
+				return nil, &ApplyError{Key: k.d.name, Err: err}
 			}
 		}
 		value, err := k.d.o.Codec.encode(next)
-		if err == nil {
-			form, err = json.Marshal(saved{k.d.o.Version, value})
-		}
 		if err != nil {
-			err = fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
+			return nil, fmt.Errorf("state: cannot encode profile key %q: %w", k.d.name, err)
 		}
-		return err
+		return json.Marshal(saved{k.d.o.Version, value})
 	})
 	return next, form, err
 }

@@ -33,21 +33,18 @@ func NewSchema(keys ...AnyKey) (*Schema, error) {
 	var faults []error
 	for i, k := range keys {
 		d := defOf(k)
-		if d == nowhere {
+		switch other := s.named[d.name]; {
+		case d == nowhere:
 			faults = append(faults, fmt.Errorf("%w: key %d is a zero handle, make it with one of the New functions", ErrInvalidKey, i))
-			continue
-		}
-		if other := s.named[d.name]; other == d {
+		case other == d:
 			faults = append(faults, fmt.Errorf("%w: %q is given twice", ErrDuplicateKey, d.name))
-			continue
-		} else if other != nil {
+		case other != nil:
 			faults = append(faults, fmt.Errorf("%w: two different keys are named %q", ErrDuplicateKey, d.name))
-			continue
+		default:
+			faults = append(faults, d.faults)
+			s.named[d.name], s.slots[d] = d, len(s.defs)
+			s.defs = append(s.defs, d)
 		}
-		s.named[d.name] = d
-		faults = append(faults, d.faults)
-		s.slots[d] = len(s.defs)
-		s.defs = append(s.defs, d)
 	}
 	if err := errors.Join(faults...); err != nil {
 		return nil, err

@@ -54,5 +54,5 @@ func (s Set[T]) change(v verb, items []T) Update {
 	for i, item := range items {
 		entries[i] = entry[T, T]{item, item}
 	}
-	return Table[T, T](s).update(v, entries)
+	return Table[T, T](s).update(v, entries...)
 }

@@ -41,14 +41,14 @@ type Store struct {
 // NewStore makes a store in which nothing was written yet. The error joins
 // every fault of the keys, as [NewSchema] reports them.
 func NewStore(c Config) (*Store, error) {
-	schema := c.Schema
-	if schema == nil {
-		var err error
-		if schema, err = NewSchema(c.Keys...); err != nil {
+	if c.Schema == nil {
+		schema, err := NewSchema(c.Keys...)
+		if err != nil {
 			return nil, err
 		}
+		c.Schema = schema
 	}
-	s := &Store{schema: schema, report: c.Report, limit: max(c.History, 0)}
+	s := &Store{schema: c.Schema, report: c.Report, limit: max(c.History, 0)}
 	s.published.Store(newSnapshot(s))
 	return s, nil
 }

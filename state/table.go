@@ -31,7 +31,7 @@ func NewTable[K cmp.Ordered, V any](name string, o Options[V]) Table[K, V] {
 
 func newTableDef[K cmp.Ordered, V any](name string, merge MergeStrategy, o Options[V], own func(V) K) *tableDef[K, V] {
 	d := &tableDef[K, V]{def: o.def(name, merge), o: o, own: own}
-	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", d.clones))
+	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", o.Clone != nil))
 	d.impl = d
 	return d
 }
@@ -74,19 +74,21 @@ func (t Table[K, V]) Put(k K, v V) Update {
 	if d, ok := t.key().impl.(*tableDef[K, V]); ok {
 		v = copied(d.o.Clone, v)
 	}
-	return t.update(verbPut, []entry[K, V]{{k, v}})
+	return t.update(verbPut, entry[K, V]{k, v})
 }
 
 // Delete returns the update that removes entry k. It touches that entry
 // exclusively, also when there is none.
-func (t Table[K, V]) Delete(k K) Update { return t.update(verbDelete, []entry[K, V]{{key: k}}) }
+func (t Table[K, V]) Delete(k K) Update { return t.update(verbDelete, entry[K, V]{key: k}) }
 
-func (t Table[K, V]) update(v verb, touched []entry[K, V]) Update {
+func (t Table[K, V]) update(v verb, touched ...entry[K, V]) Update {
 	d, ok := t.key().impl.(*tableDef[K, V])
 	if !ok {
 		return t.Reset() // of nowhere
 	}
-	return Update{t.d, &tableOp[K, V]{d, touched, v}, v}
+	o := &tableOp[K, V]{d: d, verb: v}
+	o.touched = append(o.one[:0], touched...)
+	return Update{t.d, o, v}
 }
 
 func (d *tableDef[K, V]) view(c cell) Map[K, V] {
@@ -109,22 +111,11 @@ func (d *tableDef[K, V]) value(c cell) any {
 }
 
 func (d *tableDef[K, V]) encode(c cell) ([]byte, error) {
-	if d.own != nil {
-		return encodeAll(d.view(c).All(), asValue[K](d.o.Codec))
-	}
-	return encodeAll(d.view(c).All(), asPair[K](d.o.Codec))
+	return encodeAll(d.view(c).All(), d.o.Codec, d.own == nil)
 }
 
 func (d *tableDef[K, V]) decode(raw []byte, version int) (importOp, error) {
-	value := func(raw []byte) (V, error) { return d.o.decode(raw, version) }
-	one := fromPair[K](value)
-	if d.own != nil {
-		one = func(raw []byte) (entry[K, V], error) {
-			v, err := value(raw)
-			return entry[K, V]{d.own(v), v}, err
-		}
-	}
-	list, err := decodeAll(raw, one)
+	list, err := decodeEntries(raw, func(raw []byte) (V, error) { return d.o.decode(raw, version) }, d.own)
 	if err != nil {
 		return nil, err
 	}
@@ -168,8 +159,9 @@ func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool 
 // tableOp changes entries of a table or elements of a set.
 type tableOp[K cmp.Ordered, V any] struct {
 	d       *tableDef[K, V]
-	touched []entry[K, V]
 	verb    verb
+	touched []entry[K, V]
+	one     [1]entry[K, V] // backs touched when that is enough
 }
 
 func (o *tableOp[K, V]) count() int      { return len(o.touched) }
@@ -196,8 +188,13 @@ func (o *tableOp[K, V]) changed(c cell, i int) *stamp {
 
 func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	next, ok := cur.(*entries[K, V])
-	if !owned || !ok {
-		next = openEntries(cur, o.d.view(cur))
+	switch {
+	case !ok:
+		next = &entries[K, V]{live: o.d.view(nil).derived(), dead: &graves[K]{floor: lastChange(cur)}}
+	case !owned:
+		own := *next
+		own.live = own.live.derived()
+		next = &own
 	}
 	next.at = at
 	for _, e := range o.touched {

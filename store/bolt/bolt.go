@@ -218,10 +218,39 @@ func (j *Journal) Close() error {
 	j.mu.Unlock()
 	j.signal()
 	<-j.done
-	if err := j.db.Close(); err != nil {
+	if err := j.closeFile(); err != nil {
 		return fmt.Errorf("bolt: close %s: %w", j.path, err)
 	}
 	return nil
+}
+
+// closeFile closes the file when all reads have ended. After a panic in the middle of a
+// transaction bbolt may hold a lock of its own for ever; then the file is closed under it,
+// which lets others open it.
+func (j *Journal) closeFile() error {
+	j.mu.Lock()
+	broken := errors.Is(j.failed, engine.ErrCorrupt)
+	j.mu.Unlock()
+	if !broken {
+		return j.db.Close()
+	}
+	closed := make(chan error, 1)
+	go func() {
+		defer func() {
+			if v := recover(); v != nil {
+				closed <- panicked(j.path, v)
+			}
+		}()
+		closed <- j.db.Close()
+	}()
+	patience := time.NewTimer(defaultTimeout)
+	defer patience.Stop()
+	select {
+	case err := <-closed:
+		return err
+	case <-patience.C:
+		return errors.Join(errors.New("bbolt does not let go of the file"), j.file.Close())
+	}
 }
 
 // view runs a read. fn must not keep what it got from the transaction.

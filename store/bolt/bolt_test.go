@@ -1,6 +1,7 @@
 package bolt_test
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"sync"
@@ -150,4 +151,47 @@ func TestCreateRace(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Len(t, entries, 1)
+}
+
+// A file that is trusted is still not cut off, and its values are checked when read.
+func TestTrustFile(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	j := open(t, path, bolt.Options{})
+	marks := map[string]string{"a": "the record of a", "b": "the record of b"}
+	for thread, mark := range marks {
+		_, err := j.Append(t.Context(), engine.JournalCommit{ID: [16]byte{1}, Thread: thread, Record: []byte(mark)})
+		require.NoError(t, err)
+	}
+	require.NoError(t, j.Close())
+	file, err := os.ReadFile(path)
+	require.NoError(t, err)
+
+	damaged := bytes.ReplaceAll(file, []byte(marks["a"]), []byte("the record of X"))
+	require.NoError(t, os.WriteFile(path, damaged, 0o600))
+	for _, trust := range []bool{true, false} {
+		j = open(t, path, bolt.Options{TrustFile: trust})
+		_, err = j.Load(t.Context(), "a", 0)
+		var where *bolt.CorruptError
+		require.ErrorAs(t, err, &where)
+		require.Equal(t, bolt.CorruptError{Path: path, Bucket: "records", Thread: "a", Revision: 1, Offset: -1, Reason: where.Reason}, *where)
+		_, err = j.Append(t.Context(), engine.JournalCommit{ID: [16]byte{2}, Thread: "a", Base: 1, Record: []byte("next")})
+		require.NoError(t, err, "the damage is not in what an append needs")
+		image, err := j.Load(t.Context(), "b", 0)
+		require.NoError(t, err)
+		require.Equal(t, marks["b"], string(image.Tail[0].Record))
+		require.NoError(t, j.Delete(t.Context(), "a"), "a damaged thread can be dropped")
+		_, err = j.Load(t.Context(), "a", 0)
+		require.NoError(t, err)
+		require.NoError(t, j.Close())
+		require.NoError(t, os.WriteFile(path, damaged, 0o600))
+	}
+	report, err := bolt.Verify(path, bolt.Options{})
+	require.ErrorIs(t, err, engine.ErrCorrupt)
+	require.Len(t, report.Faults, 1)
+	require.Contains(t, string(damaged[report.Faults[0].Offset:][:100]), "the record of X", "the position is that of the value")
+
+	require.NoError(t, os.WriteFile(path, file[:len(file)/2], 0o600))
+	_, err = bolt.Open(path, bolt.Options{TrustFile: true})
+	require.ErrorIs(t, err, engine.ErrCorrupt)
 }

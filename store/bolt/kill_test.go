@@ -22,6 +22,9 @@ import (
 // childFile names the file that a child process of the tests is to write to.
 const childFile = "FIXPOINT_BOLT_CHILD"
 
+// childLimit is the size beyond which files of a child process cannot grow.
+const childLimit = "FIXPOINT_BOLT_LIMIT"
+
 func TestMain(m *testing.M) {
 	if path := os.Getenv(childFile); path != "" {
 		if err := child(path); err != nil {
@@ -35,6 +38,9 @@ func TestMain(m *testing.M) {
 
 // child serves one job until it is done or, more likely, until it is killed.
 func child(path string) error {
+	if err := limitFiles(os.Getenv(childLimit)); err != nil {
+		return err
+	}
 	j, err := bolt.Open(path, bolt.Options{})
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ const (
 type Event struct {
 	Op    Op
 	Name  string // thread or lane
-	Call  int    // the how manieth of this operation on this name, from 1
+	Call  int    // number of the call among those of this operation on this name, from 1
 	Fault Fault
 }
 

@@ -148,8 +148,8 @@ func (s *Store) Claim(ctx context.Context, name, worker string, limit int, ttl t
 		e.attempts++
 		e.due = now.Add(ttl)
 		claims = append(claims, engine.Claim{Ref: e.ref, Effect: copyEffect(e.effect), Attempts: e.attempts, Token: e.token})
-		// Pushed at once, a claim without time to live would be handed out twice here only
-		// if waiting were looked at again, which it is not.
+		// A claim without time to live is due at once; it cannot come twice here, because what
+		// waits is not looked at again.
 		heap.Push(l.waiting, e)
 	}
 	return claims, nil

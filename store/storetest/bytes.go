@@ -78,7 +78,7 @@ var byteTests = []test{
 var sizeTests = []test{
 	{"up to the limit and beyond", func(t *testing.T, f Fixture) {
 		limit := f.Journal.Caps().MaxBytes
-		if limit > 1<<27 {
+		if limit > 1<<24 {
 			t.Logf("a limit of %d bytes is not tried", limit)
 			return
 		}

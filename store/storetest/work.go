@@ -26,7 +26,7 @@ type Work struct {
 	Commits int    // won by each writer; 0: until the context ends
 	Seed    uint64 // of ids and sizes
 	MaxSize int    // of records; 0: 200 bytes
-	Every   int    // a snapshot with every so-manieth commit; 0: none
+	Every   int    // a snapshot at every revision that this divides; 0: none
 }
 
 // Ack is a commit that a store acknowledged.
