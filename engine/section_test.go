@@ -67,7 +67,8 @@ type wideConfig struct {
 	Opt     inference.Opt[int]  `json:"opt"`
 	Raw     json.RawMessage     `json:"raw"`
 	Hidden  string              `json:"-"`
-	private string              //nolint:unused // must not be found by name
+	//lint:ignore U1000 it must not be found by name
+	private string //nolint:unused // as above
 }
 
 type wideItem struct {

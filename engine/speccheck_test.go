@@ -52,7 +52,7 @@ func specEngine(t *testing.T, c engine.Config) *engine.Engine {
 // Capability A16. Faults B16, F33.
 func TestCheckNames(t *testing.T) {
 	e := specEngine(t, engine.Config{Agents: []engine.AgentSpec{{ID: "billing"}}})
-	spec, err := engine.ParseSpec("agent.json", []byte(`{
+	_, err := engine.ParseSpec("agent.json", []byte(`{
   "id": "support",
   "plugin_ids": ["audit", "wbe"],
   "active_hook_filter": ["audti"],
@@ -64,7 +64,7 @@ func TestCheckNames(t *testing.T) {
 }`))
 	require.Error(t, err, "a filter name that plugin_ids does not have needs no engine to be wrong")
 
-	spec, err = engine.ParseSpec("agent.json", []byte(`{
+	spec, err := engine.ParseSpec("agent.json", []byte(`{
   "id": "support",
   "plugin_ids": ["audit", "wbe"],
   "active_hook_filter": ["audit"],

@@ -88,8 +88,11 @@ func DecodeDump(data []byte) (Dump, error) {
 	}
 	field := func() error {
 		name, err := dec.Token()
-		if fields[name] {
-			return fmt.Errorf("field %q stands twice", name)
+		if err == nil && fields[name] {
+			err = fmt.Errorf("field %q stands twice", name)
+		}
+		if err != nil {
+			return err
 		}
 		fields[name] = true
 		switch name {

@@ -219,11 +219,11 @@ func (k Key[V, U]) Get(s *Snapshot) V {
 // not reset since.
 func (k Key[V, U]) Lookup(s *Snapshot) (V, bool) {
 	key := k.key()
-	b, ok := s.cell(key).(*box[V])
-	switch {
-	case !key.plain:
-		return key.impl.(*keyDef[V, U]).current(b), ok
-	case ok:
+	c := s.cell(key)
+	if !key.plain {
+		return key.impl.(*keyDef[V, U]).current(c), holds(c)
+	}
+	if b, ok := c.(*box[V]); ok {
 		return b.value, true
 	}
 	var zero V
@@ -242,10 +242,10 @@ func (k Key[V, U]) update(v verb, u U) Update {
 	return Update{k.d, &applyOp[V, U]{d, copied(d.take, u)}, v}
 }
 
-// current is the value of a box, or without one the initial value, for others
+// current is the value of a cell, or without one the initial value, for others
 // to keep.
-func (d *keyDef[V, U]) current(b *box[V]) V {
-	if b != nil {
+func (d *keyDef[V, U]) current(c cell) V {
+	if b, ok := c.(*box[V]); ok {
 		return copied(d.o.Clone, b.value)
 	}
 	if d.o.Initial == nil {
@@ -262,15 +262,9 @@ func copied[T any](clone func(T) T, v T) T {
 	return clone(v)
 }
 
-func (d *keyDef[V, U]) value(c cell) any {
-	b, _ := c.(*box[V])
-	return d.current(b)
-}
+func (d *keyDef[V, U]) value(c cell) any { return d.current(c) }
 
-func (d *keyDef[V, U]) encode(c cell) ([]byte, error) {
-	b, _ := c.(*box[V])
-	return d.o.Codec.encode(d.current(b))
-}
+func (d *keyDef[V, U]) encode(c cell) ([]byte, error) { return d.o.Codec.encode(d.current(c)) }
 
 func (d *keyDef[V, U]) decode(raw []byte, version int) (importOp, error) {
 	v, err := d.o.decode(raw, version)
@@ -290,19 +284,18 @@ type applyOp[V, U any] struct {
 
 func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	d := o.d
-	b, written := cur.(*box[V])
 	var v V
 	if !d.last {
-		v = d.current(b)
+		v = d.current(cur)
 	}
 	next, err := d.apply(v, copied(d.give, o.u))
 	if err == nil && d.o.Check != nil {
-		err = d.o.Check(d.current(b), copied(d.o.Clone, next))
+		err = d.o.Check(d.current(cur), copied(d.o.Clone, next))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if written && owned {
+	if b, ok := cur.(*box[V]); ok && owned {
 		b.at, b.value = at, next
 		return b, nil
 	}

@@ -162,16 +162,19 @@ func TestRegistrationReportsEveryFault(t *testing.T) {
 }
 
 func TestAliasingTypesNeedCloneOrShared(t *testing.T) {
+	//lint:ignore U1000 only its type is looked at
 	type deep struct {
 		ok    [2]state.Map[string, state.List[time.Time]]
 		inner struct{ f [1]map[string]int }
 	}
+	//lint:ignore U1000 only its type is looked at
 	type fine struct {
 		a string
 		b time.Time
 		c [3]struct{ d complex128 }
 		e state.Map[string, state.List[struct{ x *int }]] // not fine
 	}
+	//lint:ignore U1000 only its type is looked at
 	type sneaky struct {
 		state.List[int]
 		m map[string]int

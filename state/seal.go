@@ -48,11 +48,7 @@ func (s *Seal) Verify() error {
 	return &MutationError{Keys: changed}
 }
 
-func (s *Seal) sum(d *def) uint64 {
-	p := newPrinter(s.seed, nil)
-	p.value(reflect.ValueOf(s.snap.cell(d)))
-	return p.hash.Sum64()
-}
+func (s *Seal) sum(d *def) uint64 { return fingerprint(s.seed, nil, reflect.ValueOf(s.snap.cell(d))) }
 
 // printer hashes values.
 type printer struct {
@@ -67,13 +63,17 @@ type visit struct {
 	typ reflect.Type
 }
 
-func newPrinter(seed maphash.Seed, path []visit) *printer {
-	p := &printer{seen: make(map[visit]int), path: slices.Clone(path)}
+// fingerprint hashes values that were met inside of those of the path.
+func fingerprint(seed maphash.Seed, path []visit, values ...reflect.Value) uint64 {
+	p := printer{seen: make(map[visit]int), path: slices.Clone(path)}
 	p.hash.SetSeed(seed)
 	for i, v := range path {
 		p.seen[v] = i + 1
 	}
-	return p
+	for _, v := range values {
+		p.value(v)
+	}
+	return p.hash.Sum64()
 }
 
 func (p *printer) number(n uint64) { maphash.WriteComparable(&p.hash, n) }
@@ -136,10 +136,7 @@ func (p *printer) reference(v reflect.Value) {
 	case reflect.Map:
 		sum := uint64(0) // of each entry by itself, since a map has no order
 		for it := v.MapRange(); it.Next(); {
-			one := newPrinter(p.hash.Seed(), p.path)
-			one.value(it.Key())
-			one.value(it.Value())
-			sum += one.hash.Sum64()
+			sum += fingerprint(p.hash.Seed(), p.path, it.Key(), it.Value())
 		}
 		p.number(sum)
 	}
