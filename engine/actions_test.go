@@ -297,7 +297,7 @@ func TestActionsRequeueConcurrently(t *testing.T) {
 	require.EqualValues(t, 1, actionsCount.Get(th.Snapshot()))
 }
 
-// Capability A5. Handlers are serial unless they are ReplaySafe, and then a round's
+// Capability A5. Fault F03. Handlers are serial unless they are ReplaySafe, and then a round's
 // actions of that kind run at the same time under the hooks' conflict rule.
 func TestActionsReplaySafeRunInParallel(t *testing.T) {
 	for _, safe := range []bool{false, true} {

@@ -26,7 +26,7 @@ var (
 	conflictSet   = state.NewSet[string]("set", state.Options[string]{})
 )
 
-// Capability A4. Fault B01. Three hooks that each read n and write n+1 come to 3
+// Capability A4. Faults B01 and F09. Three hooks that each read n and write n+1 come to 3
 // in every phase: the second and third run again, alone, on fresh snapshots.
 func TestConflictIsRetriedInEveryPhase(t *testing.T) {
 	for p := range phase.All() {

@@ -41,7 +41,7 @@ var (
 	gatherShared = state.NewCell("gather.shared", state.Options[[]int]{Shared: true})
 )
 
-// Capability A3. Every hook of a phase runs while the others do, on one snapshot,
+// Capability A3. Fault F04. Every hook of a phase runs while the others do, on one snapshot,
 // and one commit holds what all of them wrote.
 func TestGatherRunsHooksInParallelOnOneSnapshot(t *testing.T) {
 	const hooks = 8

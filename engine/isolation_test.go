@@ -185,7 +185,7 @@ func TestIsolationNoPluginsAtAll(t *testing.T) {
 	require.Equal(t, events, sameEvents)
 }
 
-// Capability G9. Run-scoped state begins anew with each run of a thread, state of
+// Capability G9. Fault F34. Run-scoped state begins anew with each run of a thread, state of
 // the thread stays, and two threads share neither.
 func TestIsolationOfScopes(t *testing.T) {
 	hook := func(_ context.Context, pc *phase.Context) (phase.Command, error) {

@@ -97,7 +97,7 @@ func TestRegistrationStructuralAndBehavioural(t *testing.T) {
 	require.Contains(t, model.asked()[1].Messages[2].Result.Content, "no tool")
 }
 
-// Capability A12. Fault F32. Two plugins of one name are an error that names it, as
+// Capability A12. Faults F32 and F35. Two plugins of one name are an error that names it, as
 // are two owners of one action, effect, tool, key, profile key or section, which
 // names both plugins.
 func TestRegistrationDuplicates(t *testing.T) {
