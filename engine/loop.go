@@ -27,10 +27,10 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 	if t.eng.closed.Load() {
 		return nil, ErrClosed
 	}
-	if err := checkInput(in, a); err != nil {
+	in, err := checkInput(in, a)
+	if err != nil {
 		return nil, err
 	}
-	in.Messages = inference.CloneMessages(in.Messages)
 	if lifecycle(t.Snapshot()).Status == phase.Waiting {
 		return nil, ErrWaiting
 	}
@@ -54,30 +54,35 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 // lifecycle returns where the thread's last run stands.
 func lifecycle(snap *state.Snapshot) phase.Lifecycle { return phase.RunLifecycle.Get(snap) }
 
-func checkInput(in Input, a *agent) error {
+// checkInput returns a copy of the input that nobody else can change.
+func checkInput(in Input, a *agent) (Input, error) {
 	for i, m := range in.Messages {
 		if m.Role != inference.RoleUser && m.Role != inference.RoleSystem && m.Role != inference.RoleAssistant {
-			return fmt.Errorf("%w: message %d has role %q; use user, system or assistant", ErrInput, i, m.Role)
+			return in, fmt.Errorf("%w: message %d has role %q; use user, system or assistant", ErrInput, i, m.Role)
 		}
 		if len(m.ToolCalls) > 0 {
-			return fmt.Errorf("%w: message %d asks for tool calls, which nobody would answer", ErrInput, i)
+			return in, fmt.Errorf("%w: message %d asks for tool calls, which nobody would answer", ErrInput, i)
 		}
 	}
 	seen := map[string]bool{}
+	tools := make([]Tool, len(in.Tools))
 	for i, t := range in.Tools {
 		if t == nil {
-			return fmt.Errorf("%w: tool %d is nil", ErrInput, i)
+			return in, fmt.Errorf("%w: tool %d is nil", ErrInput, i)
 		}
-		if err := validTool(t); err != nil {
-			return fmt.Errorf("%w: tool %d: %w", ErrInput, i, err)
+		p, err := pin(t)
+		if err != nil {
+			return in, fmt.Errorf("%w: tool %d: %w", ErrInput, i, err)
 		}
-		name := t.Spec().Name
+		tools[i] = p
+		name := p.Spec().Name
 		if seen[name] || a.toolByName[name] != nil {
-			return fmt.Errorf("%w: tool %q is there already; names are unique in a run", ErrInput, name)
+			return in, fmt.Errorf("%w: tool %q is there already; names are unique in a run", ErrInput, name)
 		}
 		seen[name] = true
 	}
-	return nil
+	in.Messages, in.Tools = inference.CloneMessages(in.Messages), tools
+	return in, nil
 }
 
 // ending is why a run leaves its loop.

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
-	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -159,10 +158,8 @@ func describe(ps *parts) PluginManifest {
 		}),
 	}
 	for _, t := range ps.tools {
-		var spec inference.ToolSpec
-		if guard(ps.plugin, 0, func() error { spec = t.Spec(); return nil }) == nil {
-			p.Tools = append(p.Tools, ToolManifest{spec.Name, spec.Kind, spec.Description})
-		}
+		spec := t.Spec()
+		p.Tools = append(p.Tools, ToolManifest{spec.Name, spec.Kind, spec.Description})
 	}
 	return p
 }

@@ -245,10 +245,10 @@ func (r *Registrar) Tool(tools ...Tool) {
 	for _, t := range tools {
 		if t == nil {
 			r.live(errors.New("nil tool"))
-		} else if err := validTool(t); err != nil {
+		} else if p, err := pin(t); err != nil {
 			r.live(err)
 		} else if r.live(nil) {
-			r.parts.tools = append(r.parts.tools, t)
+			r.parts.tools = append(r.parts.tools, p)
 		}
 	}
 }

@@ -96,7 +96,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 	if len(in.Messages) > 0 || in.RunID != "" {
 		return nil, fmt.Errorf("%w: a run is resumed without messages and under its own id", ErrInput)
 	}
-	if err := checkInput(in, a); err != nil {
+	if in, err = checkInput(in, a); err != nil {
 		return nil, err
 	}
 	snap := t.store.Snapshot()

@@ -76,16 +76,34 @@ func (t typedTool[In]) Call(ctx context.Context, pc *phase.Context) (Output, err
 	return t.fn(ctx, pc, in)
 }
 
-func validTool(t Tool) error {
-	var spec inference.ToolSpec
-	if err := guard("?", 0, func() error { spec = t.Spec(); return nil }); err != nil {
-		return err
+// pinned is a tool with the spec that it had when it was registered: what it says
+// of itself later changes nothing.
+type pinned struct {
+	Tool
+	spec inference.ToolSpec
+}
+
+func (p pinned) Spec() inference.ToolSpec { return p.spec }
+
+// pin checks a tool's spec and returns the tool with it.
+func pin(t Tool) (Tool, error) {
+	p := pinned{Tool: t}
+	if err := guard("?", 0, func() error { p.spec = t.Spec(); return nil }); err != nil {
+		return nil, err
 	}
-	if spec.Name == "" {
-		return errors.New("a tool without a name")
+	if p.spec.Name == "" {
+		return nil, errors.New("a tool without a name")
 	}
-	if spec.Schema != "" && !spec.Schema.Valid() {
-		return fmt.Errorf("tool %s: the schema is not valid JSON", spec.Name)
+	if p.spec.Schema != "" && !p.spec.Schema.Valid() {
+		return nil, fmt.Errorf("tool %s: the schema is not valid JSON", p.spec.Name)
 	}
-	return nil
+	return p, nil
+}
+
+// unpin returns the tool as it was registered, to look for optional interfaces.
+func unpin(t Tool) Tool {
+	if p, ok := t.(pinned); ok {
+		return p.Tool
+	}
+	return t
 }

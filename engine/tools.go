@@ -315,7 +315,7 @@ func (r *run) checkArgs(ctx context.Context, call inference.ToolCall) error {
 	if !ok {
 		return nil
 	}
-	v, ok := t.(Validator)
+	v, ok := unpin(t).(Validator)
 	if !ok {
 		return nil
 	}
@@ -336,7 +336,7 @@ func (r *run) started(p *passage) {
 func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	start := r.now()
 	limit := r.eng.config.Limits.ToolTimeout
-	if d, ok := p.tool.(*delegate); ok {
+	if d, ok := unpin(p.tool).(*delegate); ok {
 		p.out, p.outcome = r.delegated(ctx, d, p.sc.call, held)
 		p.took = r.now().Sub(start)
 		return

@@ -53,10 +53,12 @@ func (s *Schema) draft(base *Snapshot) *draft {
 func (d *draft) release() {
 	for _, slot := range d.seen {
 		claims := d.slots[slot].claims
-		if len(claims) > claimsKept {
+		switch n := len(claims); {
+		case n > claimsKept:
 			claims = nil
+		case n > 0:
+			clear(claims)
 		}
-		clear(claims)
 		d.slots[slot] = slotState{claims: claims}
 	}
 	d.seen, d.steps = d.seen[:0], d.steps[:0]

@@ -22,11 +22,9 @@ type Seal struct {
 // identity. The values must not be written to meanwhile.
 func SealSnapshot(s *Snapshot) *Seal {
 	seal := &Seal{snap: s, seed: maphash.MakeSeed(), sums: map[*def]uint64{}}
-	if s != nil {
-		for _, d := range s.schema.defs {
-			if d.shared && s.cell(d) != nil {
-				seal.sums[d] = seal.sum(d)
-			}
+	for k := range s.Keys() {
+		if d := k.key(); d.shared && s.cell(d) != nil {
+			seal.sums[d] = seal.sum(d)
 		}
 	}
 	return seal
