@@ -26,7 +26,7 @@ type verdict struct {
 func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 	v := verdict{call: sc.call, answer: sc.answer}
 	limit := r.eng.config.Limits.PhaseRounds
-	yes := r.callState(sc.call.ID).Answers
+	yes := r.answers(sc.call.ID)
 	for pass := 1; ; pass++ {
 		sc.call, sc.answer = v.call, v.answer
 		res := gate.Resolution{Cause: gate.Unsettled, Decision: gate.Block(
@@ -60,8 +60,8 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			}
 			return blocked(v, d.Reason()), nil
 		case gate.KindSuspend, gate.KindAsk:
-			if t := question(d, v.call); t.Kind == gate.Secret && t.Mode == gate.UseAsResult {
-				return blocked(v, res.Plugin+" asks for a secret as the result, which the model would see; use gate.PassToTool"), nil
+			if bad := unanswerable(question(d, v.call)); bad != "" {
+				return blocked(v, res.Plugin+bad), nil
 			}
 			t, answer, err := r.ask(ctx, sc, v.call, res.Plugin, d)
 			if err != nil {
@@ -74,7 +74,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			if done, err := r.take(ctx, sc, &v, t, *answer); done || err != nil {
 				return v, err
 			}
-			yes = r.callState(v.call.ID).Answers
+			yes = r.answers(v.call.ID)
 		case gate.KindSetResult:
 			v.outcome, v.result = inference.OutcomeSubstituted, d.Result()
 			return v, nil

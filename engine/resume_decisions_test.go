@@ -18,7 +18,7 @@ func rsTwo(t *testing.T, ticket gate.Ticket) (w *gbWorld, tool *gbTool, tickets 
 	t.Helper()
 	tool = gbToolOf("ask", nil)
 	w = gbNew(t, engine.Config{
-		Model: gbScript(gbAsk(gbCall("c0", "free", ""), gbCall("c1", "ask", ""), gbCall("c2", "ask", ""))),
+		Model:   gbScript(gbAsk(gbCall("c0", "free", ""), gbCall("c1", "ask", ""), gbCall("c2", "ask", ""))),
 		Plugins: []engine.Plugin{gbTools(tool, gbToolOf("free", nil)), rsAsker(ticket)},
 	})
 	res := w.say("go")
@@ -111,7 +111,7 @@ func TestBadlyAddressedDecisions(t *testing.T) {
 func TestLateDecisions(t *testing.T) {
 	tool := gbToolOf("ask", nil)
 	w := gbNew(t, engine.Config{
-		Model: gbScript(gbAsk(gbCall("c1", "ask", ""), gbCall("c2", "ask", "")), gbAsk(gbCall("c3", "ask", ""))),
+		Model:   gbScript(gbAsk(gbCall("c1", "ask", ""), gbCall("c2", "ask", "")), gbAsk(gbCall("c3", "ask", ""))),
 		Plugins: []engine.Plugin{gbTools(tool), rsAsker(gate.Ticket{})},
 	})
 	tickets := w.say("go").Tickets
@@ -132,7 +132,7 @@ func TestLateDecisions(t *testing.T) {
 func TestFormerTicketOfACall(t *testing.T) {
 	tool := gbToolOf("ask", nil)
 	w := gbNew(t, engine.Config{
-		Model: gbScript(gbAsk(gbCall("c1", "ask", ""))),
+		Model:   gbScript(gbAsk(gbCall("c1", "ask", ""))),
 		Plugins: []engine.Plugin{gbTools(tool), gbVote("a", gate.Suspend(gate.Ticket{})), gbVote("b", gate.Suspend(gate.Ticket{}))},
 	})
 	first := w.say("go").Tickets[0]

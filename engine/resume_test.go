@@ -248,7 +248,7 @@ func TestPartialResume(t *testing.T) {
 			}
 			config := func() engine.Config {
 				return engine.Config{
-					Model: gbScript(gbAsk(gbCall("z", "ask", ""), gbCall("y", "free", ""), gbCall("x", "ask", ""), gbCall("w", "ask", ""), gbCall("v", "ask", ""))),
+					Model:   gbScript(gbAsk(gbCall("z", "ask", ""), gbCall("y", "free", ""), gbCall("x", "ask", ""), gbCall("w", "ask", ""), gbCall("v", "ask", ""))),
 					Plugins: []engine.Plugin{gbTools(tool("ask"), tool("free")), rsAsker(gate.Ticket{})},
 					Limits:  engine.Limits{Concurrency: 1},
 				}
@@ -433,7 +433,7 @@ func TestResumeAcrossHandoffs(t *testing.T) {
 	})
 	config := func() engine.Config {
 		return engine.Config{
-			Model: gbScript(gbAsk(gbCall("c1", "hand_over", "")), gbAsk(gbCall("c2", "ask", ""), gbCall("c3", "hand_back", ""))),
+			Model:  gbScript(gbAsk(gbCall("c1", "hand_over", "")), gbAsk(gbCall("c2", "ask", ""), gbCall("c3", "hand_back", ""))),
 			Agents: []engine.AgentSpec{{ID: "expert"}, {ID: "clerk"}},
 			Plugins: []engine.Plugin{gbTools(tool, gbHandingTool("expert"), gbToolOf("hand_back", func(context.Context, *phase.Context) (out engine.Output, err error) {
 				out.Command.Update(engine.HandOff("clerk"))
@@ -533,7 +533,7 @@ func TestSecretDecisions(t *testing.T) {
 		})
 		config := func() engine.Config {
 			return engine.Config{
-				Model: gbScript(gbAsk(gbCall("c1", "ask", ""), gbCall("c2", "ask", ""))),
+				Model:   gbScript(gbAsk(gbCall("c1", "ask", ""), gbCall("c2", "ask", ""))),
 				Plugins: []engine.Plugin{gbTools(tool), rsAsker(gate.Ticket{Kind: gate.Secret, Message: "Password?", Mode: gate.PassToTool})},
 				Logger:  rsLogger(&logged),
 			}

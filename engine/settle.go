@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -101,15 +102,27 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 	defer cancel()
 	p.sc.phase = phase.AfterToolExecute
 	p.sc.result = p.result()
+	before := r.callState(p.sc.call.ID)
 	var phaseErr error
-	if !r.callState(p.sc.call.ID).After {
+	if !before.After {
 		_, phaseErr = r.phase(settle, p.sc)
 	}
 	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.result)
-	if ctx.Err() == nil && phaseErr == nil && !r.ended() {
-		if result, waits, err = r.withheld(ctx, p, result); waits || err != nil {
+	c := r.callState(p.sc.call.ID)
+	switch {
+	case c.After && c.Status == CallResuming:
+		result, err = r.released(settle, p, result, c)
+	case c.Status != CallSuspended || before.Status == CallSuspended && !before.After:
+		// Nobody withheld it.
+	case ctx.Err() == nil && phaseErr == nil && !r.ended():
+		if result, waits, err = r.withheld(ctx, p, result, c); waits || err != nil {
 			return waits, err
 		}
+	default:
+		result = hidden(result, inference.OutcomeCancelled, "withheld: "+r.whyStopped(ctx)+" before anyone released the result")
+	}
+	if err != nil {
+		return false, errors.Join(phaseErr, err)
 	}
 	err = r.apply(settle, p.sc,
 		r.callUpdate(p.sc.call.ID, func(c *CallState) {
@@ -126,34 +139,46 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 	return false, errors.Join(phaseErr, err)
 }
 
-// withheld has the ticket answered with which WithholdResult suspended the call
-// after its body. The answer decides what becomes of the result.
-func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolResult) (_ inference.ToolResult, waits bool, err error) {
-	c := r.callState(p.sc.call.ID)
+// withheld asks the question of WithholdResult, which suspended the call after its
+// body. The answer decides what becomes of the result.
+func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolResult, c CallState) (_ inference.ToolResult, waits bool, err error) {
+	if bad := unanswerable(c.Ticket); bad != "" {
+		return hidden(result, inference.OutcomeBlocked, "blocked: "+c.Ticket.Plugin+bad), false, nil
+	}
+	if err := r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.result })); err != nil {
+		return result, false, err
+	}
+	t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
+	if err != nil || answer == nil {
+		return result, err == nil, err
+	}
+	result, err = r.answered(ctx, p, result, t, *answer)
+	return result, false, err
+}
+
+// released applies the decision about a withheld result.
+func (r *run) released(ctx context.Context, p *passage, result inference.ToolResult, c CallState) (inference.ToolResult, error) {
+	last := c.Answers[len(c.Answers)-1]
+	return r.answered(ctx, p, result, last.Ticket, last.Answer)
+}
+
+func (r *run) answered(ctx context.Context, p *passage, result inference.ToolResult, t gate.Ticket, a phase.Answer) (inference.ToolResult, error) {
 	v := verdict{call: p.sc.call}
-	switch {
-	case c.Status == CallSuspended && c.Ticket.ID == "":
-		if err := r.apply(ctx, p.sc, r.callUpdate(c.Call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.result })); err != nil {
-			return result, false, err
-		}
-		t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
-		if err != nil || answer == nil {
-			return result, err == nil, err
-		}
-		if _, err := r.take(ctx, p.sc, &v, t, *answer); err != nil {
-			return result, false, err
-		}
-	case c.After && c.Status == CallResuming:
-		last := c.Answers[len(c.Answers)-1]
-		if _, err := r.take(ctx, p.sc, &v, last.Ticket, last.Answer); err != nil {
-			return result, false, err
-		}
+	a.Args = "" // the tool has run
+	if _, err := r.take(ctx, p.sc, &v, t, a); err != nil {
+		return result, err
 	}
 	if v.outcome != "" {
-		result.Content, result.Details, result.IsError = v.result.Content, v.result.Details, v.result.IsError
-		result.Outcome = v.outcome
+		result.Details = v.result.Details
+		result.Content, result.IsError, result.Outcome = v.result.Content, v.result.IsError, v.outcome
 	}
-	return result, false, nil
+	return result, nil
+}
+
+// hidden returns the result with nothing in it of what the tool gave.
+func hidden(res inference.ToolResult, o inference.Outcome, why string) inference.ToolResult {
+	res.Content, res.Details, res.IsError, res.Outcome = why, "", true, o
+	return res
 }
 
 func endStatus(res inference.ToolResult) CallStatus {

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -17,7 +17,7 @@ import (
 func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin string, d gate.Decision) (gate.Ticket, *phase.Answer, error) {
 	t := question(d, call)
 	n := r.callState(call.ID).Tickets + 1
-	t.ID = fmt.Sprintf("%s/%d/%s/%d", r.info.ID, r.step.Load(), call.ID, n)
+	t.ID = ticketID(r.info.ID, int(r.step.Load()), call.ID, n)
 	t.Call, t.Plugin, t.Fingerprint = call.ID, plugin, gate.Fingerprint(call)
 	if err := r.apply(ctx, sc, r.callUpdate(call.ID, func(c *CallState) {
 		c.Status, c.Ticket, c.Tickets = CallSuspended, t, n
@@ -60,6 +60,21 @@ func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin
 	return t, &answer, nil
 }
 
+// brokenTicket is the kind of a ticket that could not be put into state as it was.
+const brokenTicket gate.TicketKind = "broken"
+
+// unanswerable says why a question must not be asked, or "".
+func unanswerable(t gate.Ticket) string {
+	switch {
+	case t.Kind == brokenTicket || !t.Params.Valid() || !t.Schema.Valid():
+		return " asks with params or a schema that are not JSON"
+	case t.Kind == gate.Secret && t.Mode == gate.UseAsResult:
+		return " asks for a secret as the result, which the model would see; use gate.PassToTool"
+	default:
+		return ""
+	}
+}
+
 // question returns a decision's ticket with what the gate left out filled in.
 func question(d gate.Decision, call inference.ToolCall) gate.Ticket {
 	t := d.Ticket()
@@ -89,7 +104,8 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 	}
 	kept := TicketAnswer{t, a}
 	if t.Kind == gate.Secret {
-		kept.Answer.Value = "" // a secret is for the tool, never for state
+		r.keepSecret(t.ID, a.Value) // for the tool, never for state
+		kept.Answer.Value = ""
 	}
 	if err := r.apply(ctx, sc, r.callUpdate(v.call.ID, func(c *CallState) {
 		c.Status = CallResuming
@@ -112,6 +128,44 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 		v.result = inference.ToolResult{Content: string(a.Value), Details: a.Value}
 	}
 	return v.outcome != "", nil
+}
+
+// answers returns the answers about a call that still count: a secret that came
+// with an earlier resumption is lost, so it must be asked for again.
+func (r *run) answers(call string) []TicketAnswer {
+	return slices.DeleteFunc(slices.Clone(r.callState(call).Answers), func(a TicketAnswer) bool {
+		_, kept := r.secrets[a.Ticket.ID]
+		return a.Ticket.Kind == gate.Secret && a.Answer.Approved && !kept
+	})
+}
+
+// forTool returns the answer for the call's tool to read: the last one that was
+// meant for it, or else the last one.
+func (r *run) forTool(call inference.ToolCall, last *phase.Answer) *phase.Answer {
+	given, print := r.answers(call.ID), gate.Fingerprint(call)
+	for i := len(given) - 1; i >= 0; i-- {
+		if t := given[i].Ticket; t.Mode == gate.PassToTool && t.Fingerprint == print {
+			a := r.withSecret(given[i])
+			return &a
+		}
+	}
+	return last
+}
+
+// keepSecret keeps a secret value for as long as this part of the run lasts.
+func (r *run) keepSecret(ticket string, value inference.JSON) {
+	if r.secrets == nil {
+		r.secrets = map[string]inference.JSON{}
+	}
+	r.secrets[ticket] = value
+}
+
+// withSecret returns the answer with its secret value, which is not in state.
+func (r *run) withSecret(a TicketAnswer) phase.Answer {
+	if value, ok := r.secrets[a.Ticket.ID]; ok {
+		a.Answer.Value = value
+	}
+	return a.Answer
 }
 
 // callState returns where a call of this step stands.

@@ -216,7 +216,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	case r.ended():
 		p.notRun(r.endReason())
 	default:
-		p.tool = tool
+		p.tool, p.sc.answer = tool, r.forTool(p.sc.call, p.sc.answer)
 	}
 	return p, nil
 }
@@ -254,6 +254,9 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 		return false, nil
 	}
 	v := verdict{call: p.sc.call}
+	if bad := unanswerable(c.Ticket); bad != "" {
+		return p.decided(blocked(v, c.Ticket.Plugin+bad)), nil
+	}
 	t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
 	if err != nil {
 		return true, err

@@ -14,6 +14,8 @@ type Batch struct {
 	// batch does not write them. Declare what the updates were decided on to
 	// exclude write skew.
 	Reads []AnyKey
+
+	quiet bool // not persisted, since it comes from where things are kept
 }
 
 // Rejection says why a batch of a commit did not take part in it.

@@ -31,7 +31,7 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 	if err != nil {
 		return now, err
 	}
-	batch := Batch{Owner: "state.import"}
+	batch := Batch{Owner: "state.import", quiet: true}
 	var unknown []DumpEntry
 	for _, e := range entries {
 		k := s.schema.named[e.Name]

@@ -68,6 +68,8 @@ type behaviour interface {
 	encode(c cell) ([]byte, error)                         // JSON of a cell that holds a value
 	decode(raw []byte, version int) (importOp, error)      // the reverse
 	diff(before, after cell, yield func(Change) bool) bool // false when yield said stop
+	delta(before, after cell, e *DeltaEntry) error         // of two cells that hold values
+	patch(cur cell, e DeltaEntry) (importOp, error)        // the reverse, on a private store
 }
 
 // KeyConfig configures [NewKey]. The zero value, when V and U are the same
@@ -163,6 +165,11 @@ type keyDef[V, U any] struct {
 	last  bool                  // apply is plain last write
 	take  func(U) U             // copies an update that comes in or goes out; may be nil
 	give  func(U) U             // copies one for an apply that may change it; may be nil
+
+	// tail encodes what was appended, if the later value is the earlier one with
+	// something appended; extend is the reverse. Both are nil for most keys.
+	tail   func(earlier, later V) (raw []byte, ok bool, err error)
+	extend func(earlier, more V) V
 }
 
 // NewKey makes a key. It registers nothing: faults of the configuration are

@@ -52,6 +52,14 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		}
 		return next, nil
 	}
+	d.tail = func(was, is List[T]) ([]byte, bool, error) {
+		if !is.extends(was) {
+			return nil, false, nil
+		}
+		raw, err := encodeAll(is.Tail(is.n-was.n), o.Codec, false)
+		return raw, true, err
+	}
+	d.extend = func(l, more List[T]) List[T] { return l.Append(more.Slice()...) }
 	l := Log[T]{handle{&d.def}}
 	d.handle, d.impl = l, d
 	return l

@@ -95,10 +95,9 @@ func invalidName(name string) error {
 }
 
 func (d *def) invalid() error {
-	if err := invalidName(d.name); err != nil {
+	switch err := invalidName(d.name); {
+	case err != nil:
 		return err
-	}
-	switch {
 	case d.scope > ScopeThread:
 		return fmt.Errorf("%w: %q has %v", ErrInvalidKey, d.name, d.scope)
 	case d.merge > Commutative:

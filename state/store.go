@@ -20,6 +20,11 @@ type Config struct {
 	// subscriber that panicked. Nil drops them. It runs outside every lock and
 	// must be safe for concurrent use.
 	Report func(error)
+	// Persist, if set, is called with each commit before it becomes the current
+	// state, in order of revision and one at a time. An error refuses the commit,
+	// which then left nothing behind. It may read the store but not commit. Imports
+	// and Apply are not persisted: they come from where things are kept.
+	Persist func(next *Snapshot, d Delta) error
 }
 
 // Store holds the current state and changes it by commits. It is safe for
@@ -30,6 +35,9 @@ type Store struct {
 	limit     int // of history
 	published atomic.Pointer[Snapshot]
 	turn      atomic.Pointer[turn] // of a commit that failed to get through
+
+	persist func(*Snapshot, Delta) error
+	order   sync.Mutex // with persist: held from the look at the current state until it is replaced
 
 	mu         sync.Mutex  // held to publish, never while user code runs
 	history    []*Snapshot // the last ones before published, oldest first
@@ -48,7 +56,7 @@ func NewStore(c Config) (*Store, error) {
 		}
 		c.Schema = schema
 	}
-	s := &Store{schema: c.Schema, report: c.Report, limit: max(c.History, 0)}
+	s := &Store{schema: c.Schema, report: c.Report, persist: c.Persist, limit: max(c.History, 0)}
 	s.published.Store(newSnapshot(s))
 	return s, nil
 }
@@ -166,7 +174,10 @@ func (s *Store) try(batches []Batch, amend func(*Snapshot)) (result Result, done
 	if err := d.apply(batches); err != nil {
 		return result, true, err
 	}
-	next, deliver := s.publish(d, batches, amend)
+	next, deliver, err := s.publish(d, batches, amend)
+	if err != nil {
+		return result, true, err
+	}
 	if deliver {
 		s.drain(patience)
 	}
@@ -176,12 +187,16 @@ func (s *Store) try(batches []Batch, amend func(*Snapshot)) (result Result, done
 // publish makes the draft the current state, unless something it depends on
 // changed since its base. No user code runs here. deliver says that the caller
 // is to drain the queue.
-func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next *Snapshot, deliver bool) {
+func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next *Snapshot, deliver bool, err error) {
+	if s.persist != nil {
+		s.order.Lock()
+		defer s.order.Unlock()
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.published.Load()
 	if !d.standsOn(now) {
-		return nil, false
+		return nil, false, nil
 	}
 	next = d.assemble(now)
 	if amend != nil {
@@ -189,6 +204,15 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 	}
 	for i := range d.stamps {
 		d.stamps[i].rev = next.rev
+	}
+	if s.persist != nil && !quiet(batches) {
+		// Nobody else publishes meanwhile, since that takes the order.
+		s.mu.Unlock()
+		err = s.save(now, next)
+		s.mu.Lock()
+		if err != nil {
+			return nil, false, err
+		}
 	}
 	s.published.Store(next)
 	if s.limit > 0 {
@@ -198,5 +222,15 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 		}
 		s.history = append(s.history, now)
 	}
-	return next, s.enqueue(now, next, d, batches)
+	return next, s.enqueue(now, next, d, batches), nil
 }
+
+func (s *Store) save(now, next *Snapshot) error {
+	d, err := delta(now, next)
+	if err == nil {
+		err = s.persist(next, d)
+	}
+	return err
+}
+
+func quiet(batches []Batch) bool { return len(batches) == 1 && batches[0].quiet }

@@ -1,6 +1,9 @@
 package state
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+)
 
 // Update is one pending change to one key, or to entries of a table. It is an
 // immutable value: it may be kept, committed more than once and shared between
@@ -116,10 +119,7 @@ func entryText(e any) string {
 	if e == nil {
 		return ""
 	}
-	if text := fmt.Sprint(e); text != "" {
-		return text
-	}
-	return `""` // the empty text means the whole key
+	return cmp.Or(fmt.Sprint(e), `""`) // the empty text means the whole key
 }
 
 // importOp builds a decoded cell.

@@ -1,0 +1,218 @@
+package engine
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// Decision answers one open ticket of a waiting run.
+type Decision struct {
+	// ID makes a repeat harmless: a decision whose ID was applied before changes
+	// nothing. Empty means that it cannot be repeated.
+	ID string
+	// Call addresses the ticket by its tool call; Answer.Ticket does by its own id.
+	// Neither is needed while only one ticket is open.
+	Call string
+	// Answer is the decision itself.
+	Answer phase.Answer
+}
+
+var (
+	// ErrNotWaiting is returned when a thread has no run that waits for an answer.
+	ErrNotWaiting = errors.New("engine: no run of the thread waits for an answer")
+
+	// ErrDecision is the kind of *DecisionError.
+	ErrDecision = errors.New("engine: the decision cannot be applied")
+
+	// ErrUnknownTicket: no call of the run has the ticket.
+	ErrUnknownTicket = errors.New("engine: there is no such ticket")
+	// ErrLate: the ticket was answered before.
+	ErrLate = errors.New("engine: the ticket was answered already")
+	// ErrAmbiguous: several tickets are open and the decision names none.
+	ErrAmbiguous = errors.New("engine: several tickets are open; name one by ticket or call id")
+	// ErrRepeated: two decisions of a batch, or two with one id, are about different things.
+	ErrRepeated = errors.New("engine: the decision contradicts another one")
+	// ErrBadAnswer: the answer is not of the form that its ticket asks for.
+	ErrBadAnswer = errors.New("engine: the answer does not fit its ticket")
+)
+
+// DecisionError says which decision of a batch was refused and why. Nothing of
+// the batch was applied.
+type DecisionError struct {
+	Index  int // in the batch
+	Ticket string
+	Err    error // ErrUnknownTicket, ErrLate, ErrAmbiguous, ErrRepeated, ErrBadAnswer
+}
+
+func (e *DecisionError) Error() string {
+	return fmt.Sprintf("engine: decision %d (ticket %q): %v; nothing was applied", e.Index, e.Ticket, e.Err)
+}
+
+// Is reports whether target is ErrDecision.
+func (e *DecisionError) Is(target error) bool { return target == ErrDecision }
+
+// Unwrap returns the reason.
+func (e *DecisionError) Unwrap() error { return e.Err }
+
+func allApplied(snap *state.Snapshot, ds []Decision) bool {
+	return len(ds) > 0 && !slices.ContainsFunc(ds, func(d Decision) bool {
+		return d.ID == "" || !decisions.Has(snap, d.ID)
+	})
+}
+
+// planned is a batch of decisions made ready.
+type planned struct {
+	updates  []state.Update
+	answered []TicketAnswer            // in batch order
+	secrets  map[string]inference.JSON // by ticket; they do not go into state
+}
+
+// plan checks a batch of decisions against the open tickets and returns what
+// applies it.
+func plan(snap *state.Snapshot, ds []Decision) (planned, error) {
+	p := planned{secrets: map[string]inference.JSON{}}
+	calls := stepCalls(snap)
+	byTicket, byID := map[string]bool{}, map[string]bool{}
+	for i, d := range ds {
+		fail := func(err error) (planned, error) {
+			return planned{}, &DecisionError{Index: i, Ticket: cmp.Or(d.Answer.Ticket, d.Call), Err: err}
+		}
+		if before, ok := decisions.Get(snap, d.ID); ok && d.ID != "" {
+			if d.Answer.Ticket != "" && d.Answer.Ticket != before || d.Call != "" && !ofCall(before, d.Call) {
+				return fail(ErrRepeated)
+			}
+			continue
+		}
+		c, err := address(snap, calls, d)
+		if err != nil {
+			return fail(err)
+		}
+		t := c.Ticket
+		if byTicket[t.ID] || d.ID != "" && byID[d.ID] {
+			return fail(ErrRepeated)
+		}
+		byTicket[t.ID], byID[d.ID] = true, true
+		d.Answer.Ticket = t.ID
+		if err := fits(c, d.Answer); err != nil {
+			return fail(err)
+		}
+		kept := TicketAnswer{t, d.Answer}
+		if t.Kind == gate.Secret {
+			p.secrets[t.ID], kept.Answer.Value = d.Answer.Value, ""
+		}
+		c.Status = CallResuming
+		c.Answers = append(c.Answers, kept)
+		p.answered = append(p.answered, kept)
+		p.updates = append(p.updates, ToolCalls.Put(c.Call.ID, c))
+		if d.ID != "" {
+			p.updates = append(p.updates, decisions.Put(d.ID, t.ID))
+		}
+	}
+	return p, nil
+}
+
+// ticketID makes the id of the nth ticket about a call: run/step/call/n.
+func ticketID(run string, step int, call string, n int) string {
+	return fmt.Sprintf("%s/%d/%s/%d", run, step, call, n)
+}
+
+// ofCall reports whether a ticket's id is that of a ticket about call.
+func ofCall(id, call string) bool {
+	last := strings.LastIndexByte(id, '/')
+	return last >= 0 && strings.HasSuffix(id[:last], "/"+call)
+}
+
+// former reports whether a ticket's id is from an earlier step of the run.
+func former(id string, l phase.Lifecycle) bool {
+	rest, ok := strings.CutPrefix(id, l.Run+"/")
+	text, _, more := strings.Cut(rest, "/")
+	step, err := strconv.Atoi(text)
+	return ok && more && err == nil && step >= 1 && step < l.Step
+}
+
+// address finds the suspended call that a decision is about.
+func address(snap *state.Snapshot, calls []CallState, d Decision) (CallState, error) {
+	ticket := d.Answer.Ticket
+	var open []CallState
+	for _, c := range calls {
+		if c.Status == CallSuspended {
+			open = append(open, c)
+		}
+		if c.Ticket.ID == "" || d.Call != "" && d.Call != c.Call.ID || ticket == "" && d.Call == "" {
+			continue // nobody asked about it, or it is not meant
+		}
+		switch {
+		case slices.ContainsFunc(c.Answers, func(a TicketAnswer) bool { return a.Ticket.ID == ticket }):
+			return c, ErrLate
+		case ticket != "" && ticket != c.Ticket.ID:
+		case c.Status != CallSuspended:
+			return c, ErrLate
+		default:
+			return c, nil
+		}
+	}
+	switch {
+	case ticket != "" && former(ticket, lifecycle(snap)) && (d.Call == "" || ofCall(ticket, d.Call)):
+		return CallState{}, ErrLate
+	case ticket != "" || d.Call != "" || len(open) == 0:
+		return CallState{}, ErrUnknownTicket
+	case len(open) > 1:
+		return CallState{}, ErrAmbiguous
+	}
+	return open[0], nil
+}
+
+// fits checks the form of an answer as far as its ticket's kind tells; a schema is
+// for whoever asks, who has a validator for it.
+func fits(c CallState, a phase.Answer) error {
+	t := c.Ticket
+	switch {
+	case !a.Value.Valid() || !a.Args.Valid():
+		return fmt.Errorf("%w: the value or the arguments are not JSON", ErrBadAnswer)
+	case a.Approved && a.Cancel:
+		return fmt.Errorf("%w: it approves the call and calls it off", ErrBadAnswer)
+	case !a.Approved:
+		return nil
+	case a.Args != "" && c.Ended:
+		return fmt.Errorf("%w: the tool has run, its arguments cannot be edited any more", ErrBadAnswer)
+	case t.Kind == gate.Confirm || a.Value == "" && t.Mode == gate.Replay:
+		return nil
+	}
+	var err error
+	switch t.Kind {
+	case gate.Text, gate.Secret, gate.Choice:
+		var text *string
+		if err = a.Value.Decode(&text); text == nil {
+			err = cmp.Or(err, errNoValue)
+		}
+	case gate.MultiChoice:
+		var list []string
+		if err = a.Value.Decode(&list); list == nil {
+			err = cmp.Or(err, errNoValue)
+		}
+	case gate.Form:
+		var fields map[string]inference.JSON
+		if err = a.Value.Decode(&fields); fields == nil {
+			err = cmp.Or(err, errNoValue)
+		}
+	}
+	switch {
+	case err == nil:
+		return nil
+	case t.Kind == gate.Secret: // the cause might quote it
+		return fmt.Errorf("%w: a %s ticket wants a text", ErrBadAnswer, t.Kind)
+	default:
+		return fmt.Errorf("%w: a %s ticket wants another value: %w", ErrBadAnswer, t.Kind, err)
+	}
+}
+
+var errNoValue = errors.New("there is none")

@@ -1,0 +1,245 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+)
+
+// Delta is what one commit changed, in a form that can be saved: applied to the
+// state before the commit it gives the state after it.
+type Delta struct {
+	// Revision is that of the commit.
+	Revision uint64 `json:"revision"`
+	// Entries are the changed keys, by name.
+	Entries []DeltaEntry `json:"entries"`
+}
+
+// DeltaEntry is the change of one key.
+type DeltaEntry struct {
+	DumpEntry
+	// Part says what Raw is: the whole value, or a piece of it.
+	Part Part `json:"part,omitempty"`
+	// Gone are the keys of deleted entries, a JSON array, with PartEntries.
+	Gone json.RawMessage `json:"gone,omitempty"`
+}
+
+// Part says how a DeltaEntry changes its key.
+type Part string
+
+// The parts.
+const (
+	PartWhole   Part = ""        // Raw is the value
+	PartReset   Part = "reset"   // the key has no value any more; Raw is null
+	PartAppend  Part = "append"  // Raw holds the elements that were appended
+	PartEntries Part = "entries" // Raw holds the entries that were set
+)
+
+// delta returns what changed from before to after, two snapshots of one store.
+func delta(before, after *Snapshot) (Delta, error) {
+	out := Delta{Revision: after.rev, Entries: []DeltaEntry{}}
+	for _, d := range after.schema.byName {
+		was, is := before.cell(d), after.cell(d)
+		if d.transient || was == is {
+			continue
+		}
+		e := DeltaEntry{DumpEntry: DumpEntry{Name: d.name, Scope: d.scope, Version: d.version}}
+		_, err := guard(d.name, func() (_ struct{}, err error) {
+			switch {
+			case !holds(is):
+				e.Part, e.Raw = PartReset, json.RawMessage("null")
+			case !holds(was):
+				e.Raw, err = d.impl.encode(is)
+			default:
+				err = d.impl.delta(was, is, &e)
+			}
+			return struct{}{}, err
+		})
+		if err != nil {
+			return Delta{}, fmt.Errorf("state: cannot encode key %q: %w", d.name, err)
+		}
+		out.Entries = append(out.Entries, e)
+	}
+	return out, nil
+}
+
+// Apply makes the change d, as its first commit did, in one commit. It is for
+// rebuilding a state from an export and the deltas after it, in order; nobody else
+// may commit meanwhile. Everything is decoded first, and an error, as of Import,
+// leaves the state as it was. Keys that the store does not have are kept.
+func (s *Store) Apply(d Delta) (Result, error) {
+	now := s.Snapshot()
+	batch := Batch{Owner: "state.apply", quiet: true}
+	kept := slices.Clone(now.kept)
+	for _, e := range d.Entries {
+		k := s.schema.named[e.Name]
+		if k == nil {
+			var err error
+			if kept, err = patchKept(kept, e); err != nil {
+				return Result{Snapshot: now}, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+			}
+			continue
+		}
+		if e.Part == PartReset {
+			batch.Updates = append(batch.Updates, Update{d: k, verb: verbReset})
+			continue
+		}
+		o, err := guard(k.name, func() (importOp, error) {
+			if err := refuseNewer(e.Version, k.version); err != nil {
+				return nil, err
+			}
+			if e.Part == PartWhole {
+				return k.impl.decode(e.Raw, e.Version)
+			}
+			return k.impl.patch(now.cell(k), e)
+		})
+		if err != nil {
+			return Result{Snapshot: now}, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+		}
+		batch.Updates = append(batch.Updates, Update{k, o, verbImport})
+	}
+	return s.commit([]Batch{batch}, func(next *Snapshot) {
+		next.rev, next.kept = max(next.rev, d.Revision), kept
+	})
+}
+
+// patchKept changes the kept value of a key that nobody registered, which can be
+// done on its JSON: logs and sets are arrays of elements, tables arrays of pairs.
+func patchKept(kept []DumpEntry, e DeltaEntry) ([]DumpEntry, error) {
+	at, found := slices.BinarySearchFunc(kept, e.DumpEntry, byName)
+	switch {
+	case e.Part == PartReset && found:
+		return slices.Delete(kept, at, at+1), nil
+	case e.Part == PartReset:
+		return kept, nil
+	case !found:
+		return slices.Insert(kept, at, e.DumpEntry), nil
+	case e.Part == PartWhole:
+		kept[at] = e.DumpEntry
+		return kept, nil
+	}
+	old, err := elements(kept[at].Raw)
+	if err != nil {
+		return nil, err
+	}
+	added, err := elements(e.Raw)
+	if err != nil {
+		return nil, err
+	}
+	if e.Part == PartEntries {
+		gone, err := elements(e.Gone)
+		if err != nil {
+			return nil, err
+		}
+		replaced := func(item json.RawMessage) bool {
+			same := func(other json.RawMessage) bool { return bytes.Equal(entryKey(item), entryKey(other)) }
+			return slices.ContainsFunc(added, same) || slices.ContainsFunc(gone, same)
+		}
+		old = slices.DeleteFunc(old, replaced)
+	}
+	parts := make([][]byte, 0, len(old)+len(added))
+	for _, item := range slices.Concat(old, added) {
+		parts = append(parts, item)
+	}
+	kept[at].Raw, kept[at].Version = array(parts...), e.Version
+	return kept, nil
+}
+
+// entryKey is the key of a table's entry, or the element of a set.
+func entryKey(item json.RawMessage) []byte {
+	if pair, err := elements(item); err == nil && len(pair) == 2 {
+		return pair[0]
+	}
+	return item
+}
+
+func (d *keyDef[V, U]) delta(before, after cell, e *DeltaEntry) (err error) {
+	if d.tail != nil {
+		if raw, ok, err := d.tail(before.(*box[V]).value, after.(*box[V]).value); ok || err != nil {
+			e.Part, e.Raw = PartAppend, raw
+			return err
+		}
+	}
+	e.Raw, err = d.encode(after)
+	return err
+}
+
+func (d *keyDef[V, U]) patch(cur cell, e DeltaEntry) (importOp, error) {
+	if e.Part != PartAppend || d.extend == nil {
+		return nil, fmt.Errorf("the key takes no part %q", e.Part)
+	}
+	more, err := d.o.decode(e.Raw, e.Version)
+	if err != nil {
+		return nil, err
+	}
+	v := d.extend(d.current(cur), more)
+	return func(at *stamp) cell { return &box[V]{at, v} }, nil
+}
+
+// extends reports whether l is earlier with elements appended. It may say no
+// although it is.
+func (l List[T]) extends(earlier List[T]) bool {
+	if earlier.n == 0 || l.n < earlier.n {
+		return earlier.n == 0
+	}
+	number := (earlier.n - 1) / blockSize
+	b := l.tail
+	if number < (l.n-1)/blockSize {
+		b, _ = l.full.Get(number)
+	}
+	return b == earlier.tail
+}
+
+func (d *tableDef[K, V]) delta(before, after cell, e *DeltaEntry) (err error) {
+	var gone [][]byte
+	changed := func(yield func(K, V) bool) {
+		d.diff(before, after, func(c Change) bool {
+			k := c.Entry.(K)
+			if c.Has {
+				v, _ := d.view(after).Get(k)
+				return yield(k, v)
+			}
+			var raw []byte
+			if raw, err = json.Marshal(k); err == nil {
+				gone = append(gone, raw)
+			}
+			return err == nil
+		})
+	}
+	e.Part = PartEntries
+	raw, encodeErr := encodeAll(iter.Seq2[K, V](changed), d.o.Codec, d.own == nil)
+	if encodeErr != nil {
+		return encodeErr
+	}
+	e.Raw, e.Gone = raw, array(gone...)
+	return err
+}
+
+func (d *tableDef[K, V]) patch(cur cell, e DeltaEntry) (importOp, error) {
+	if e.Part != PartEntries {
+		return nil, fmt.Errorf("the key takes no part %q", e.Part)
+	}
+	set, err := decodeEntries(e.Raw, func(raw []byte) (V, error) { return d.o.decode(raw, e.Version) }, d.own)
+	if err != nil {
+		return nil, err
+	}
+	var gone []K
+	if err := json.Unmarshal(e.Gone, &gone); err != nil {
+		return nil, err
+	}
+	live := d.view(cur).derived()
+	for _, k := range gone {
+		live.tree.Delete(k)
+	}
+	for _, one := range set {
+		if unordered(one.key) {
+			return nil, fmt.Errorf("entry %v has no order", one.key)
+		}
+		live.tree.Set(one.key, &box[V]{value: one.value})
+	}
+	return func(at *stamp) cell {
+		return &entries[K, V]{at: at, born: at, live: live, dead: &graves[K]{floor: at}}
+	}, nil
+}
