@@ -126,7 +126,7 @@ func TestTestifyStaysInTests(t *testing.T) {
 // TestCoreSize keeps the engine small enough to be read. Decision 14 tells why the
 // limit stands where it does, and which way it may move.
 func TestCoreSize(t *testing.T) {
-	const limit = 11_000
+	const limit = 12_000
 	total := 0
 	for _, file := range goFiles(t) {
 		top, _, _ := strings.Cut(file.path, "/")

@@ -39,6 +39,10 @@ type Config struct {
 	// EffectMode says whether a phase waits for its effects.
 	EffectMode effects.Mode
 
+	// Journal keeps threads where they outlive the process. A commit counts once it
+	// is kept there. Nil keeps them in memory, at no cost.
+	Journal Journal
+
 	Limits Limits
 
 	// Observers get the events of every run.
@@ -81,6 +85,7 @@ type Limits struct {
 	ActionTimeout   time.Duration // for action handlers without a Timeout of their own: none
 	EffectTimeout   time.Duration // for effect handlers without a Timeout of their own: none
 	EffectQueue     int           // undelivered background effects per run: 1024
+	JournalTimeout  time.Duration // for keeping one commit, repeats included: 30 s
 	SlowHook        time.Duration // a hook that takes longer is warned about: 5 s
 	Grace           time.Duration // for RunEnd, background effects and observers at the end of a run: 10 s
 	EventBuffer     int           // events an observer may be behind: 4096
@@ -117,6 +122,7 @@ func (l Limits) withDefaults() (Limits, error) {
 	span("ActionTimeout", &l.ActionTimeout, 0)
 	span("EffectTimeout", &l.EffectTimeout, 0)
 	span("DelegateTimeout", &l.DelegateTimeout, 0)
+	span("JournalTimeout", &l.JournalTimeout, 30*time.Second)
 	span("SlowHook", &l.SlowHook, 5*time.Second)
 	span("Grace", &l.Grace, 10*time.Second)
 	return l, errors.Join(errs...)

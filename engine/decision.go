@@ -105,7 +105,7 @@ func plan(snap *state.Snapshot, ds []Decision) (planned, error) {
 		if err := fits(c, d.Answer); err != nil {
 			return fail(err)
 		}
-		kept := TicketAnswer{t, d.Answer}
+		kept := TicketAnswer{Ticket: t, Answer: d.Answer}
 		if t.Kind == gate.Secret {
 			p.secrets[t.ID], kept.Answer.Value = d.Answer.Value, ""
 		}

@@ -22,7 +22,7 @@ type Event interface {
 
 // Header is common to all events.
 type Header struct {
-	Seq      uint64      `json:"seq"` // 1 for a run's first event, without gaps
+	Seq      uint64      `json:"seq"` // 1 for a run's first event and that of each resumption, without gaps
 	Time     time.Time   `json:"time"`
 	Run      string      `json:"run"`
 	Parent   string      `json:"parent,omitzero"` // run that delegated to this one
@@ -215,7 +215,7 @@ type TicketAnswered struct {
 	Call     string `json:"call"`
 	Approved bool   `json:"approved"`
 	Reason   string `json:"reason,omitzero"`
-	By       string `json:"by"` // "resolver" or "default"
+	By       string `json:"by"` // "resolver", "default" or, for one given to Resume, "decision"
 }
 
 // ToolStarted is emitted before a tool's body runs.

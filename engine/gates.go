@@ -112,7 +112,7 @@ func honour(v *gate.Vote, call inference.ToolCall, yes []TicketAnswer) {
 	}
 	t, print := question(v.Decision, call), gate.Fingerprint(call)
 	for _, a := range yes {
-		if a.Ticket.Plugin == v.Plugin && a.Ticket.Kind == t.Kind && a.Ticket.Message == t.Message && a.Ticket.Fingerprint == print {
+		if !a.lost && a.Ticket.Plugin == v.Plugin && a.Ticket.Kind == t.Kind && a.Ticket.Message == t.Message && a.Ticket.Fingerprint == print {
 			v.Decision = gate.Approve().Because("answered: " + a.Ticket.ID)
 			return
 		}
@@ -120,7 +120,8 @@ func honour(v *gate.Vote, call inference.ToolCall, yes []TicketAnswer) {
 }
 
 // latest returns the last answer about exactly this call, preferring one to a
-// question of plugin, or nil.
+// question of plugin, or nil. Who lost the answer to his own question gets none: he
+// must not take another one for it.
 func latest(yes []TicketAnswer, call inference.ToolCall, plugin string) (found *phase.Answer) {
 	if len(yes) == 0 {
 		return nil
@@ -130,9 +131,11 @@ func latest(yes []TicketAnswer, call inference.ToolCall, plugin string) (found *
 		a := &yes[i]
 		switch {
 		case a.Ticket.Fingerprint != print:
+		case a.Ticket.Plugin == plugin && a.lost:
+			return nil
 		case a.Ticket.Plugin == plugin:
 			return &a.Answer
-		case found == nil:
+		case found == nil && !a.lost:
 			found = &a.Answer
 		}
 	}
@@ -206,8 +209,8 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 			if b.of != r {
 				on = b.of.th.store.Snapshot()
 			}
-			if a := latest(yes, sc.call, b.plugin); a != nil {
-				mine.answer = a // of several answers, a gate sees the one to its own question
+			if len(yes) > 0 {
+				mine.answer = latest(yes, sc.call, b.plugin) // of several answers, a gate sees the one to its own question
 			}
 			pc = b.of.context(mine, on)
 		}

@@ -218,7 +218,10 @@ func (s *chunkSink) close() {
 // calls in place of the former step's.
 func (r *run) remember(ctx context.Context, sc scene, resp inference.Response) error {
 	snap := r.th.store.Snapshot()
-	updates := []state.Update{Transcript.Append(resp.Message), Usage.With(resp.Usage)}
+	updates := []state.Update{
+		Transcript.Append(resp.Message), Usage.With(resp.Usage),
+		phase.RunLifecycle.With(phase.LifecycleUpdate{Answered: int(r.step.Load())}),
+	}
 	for id := range ToolCalls.All(snap) {
 		updates = append(updates, ToolCalls.Delete(id))
 	}

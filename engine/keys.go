@@ -64,6 +64,7 @@ type CallState struct {
 type TicketAnswer struct {
 	Ticket gate.Ticket  `json:"ticket"`
 	Answer phase.Answer `json:"answer"`
+	lost   bool         // its secret value is; never set in state
 }
 
 func (c CallState) clone() CallState {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -207,6 +206,7 @@ func (r *run) oneStep(ctx context.Context) ending {
 	step := r.step.Add(1)
 	r.current.Store(nil)
 	snap := r.th.store.Snapshot()
+	r.saveWhole()
 	begin := append(stepKeys(snap), phase.RunLifecycle.With(phase.LifecycleUpdate{Step: int(step)}))
 	if err := r.apply(ctx, scene{}, begin...); err != nil {
 		return r.failed(ctx, err)
@@ -229,6 +229,9 @@ func (r *run) endStep(ctx context.Context, start time.Time, end ending) ending {
 
 // inStep runs the phases of a step. An ending means that the step broke off.
 func (r *run) inStep(ctx context.Context) ending {
+	if l := lifecycle(r.th.store.Snapshot()); l.Answered == l.Step {
+		return r.afterModel(ctx, r.remembered()) // the step of a run whose process ended
+	}
 	for _, p := range []phase.Phase{phase.StepStart, phase.BeforeInference} {
 		if _, err := r.phase(ctx, scene{phase: p}); err != nil {
 			return r.failed(ctx, err)
@@ -354,75 +357,3 @@ func (r *run) natural(ctx context.Context) ending {
 	r.emit(scene{}, func(h Header) Event { return Continued{Header: h, Reason: l.Continue, Count: l.Resumed + 1} })
 	return ending{}
 }
-
-// suspend leaves the run waiting for answers: nothing ends, and no goroutine stays.
-func (r *run) suspend(ctx context.Context) *Result {
-	res := r.result(ending{reason: phase.ReasonWaiting})
-	if err := r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Waiting})); err != nil {
-		return r.finish(ctx, r.failed(ctx, err))
-	}
-	res.Status = phase.Waiting
-	for _, c := range stepCalls(r.th.store.Snapshot()) {
-		if c.Status == CallSuspended {
-			res.Tickets = append(res.Tickets, c.Ticket)
-		}
-	}
-	r.emit(scene{}, func(h Header) Event { return RunSuspended{Header: h, Tickets: res.Tickets} })
-	return res
-}
-
-// finish runs RunEnd, once for every end, and closes what is open. It has a live
-// context of its own, however the run ended.
-func (r *run) finish(ctx context.Context, end ending) *Result {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.eng.config.Limits.Grace)
-	defer cancel()
-	errs := []error{end.err}
-	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{End: end.reason, Detail: end.detail})))
-	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
-		end.reason, end.detail = l.Reason, l.Detail // of several ends the first committed counts
-	}
-	returned := false
-	defer func() {
-		if !returned {
-			r.closeRun(ctx, end, append(errs, ErrGoexit))
-		}
-	}()
-	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
-	returned = true
-	return r.closeRun(ctx, end, append(errs, err))
-}
-
-// closeRun is what a run does after RunEnd.
-func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
-	errs = append(errs, r.undelivered(ctx))
-	r.drain(ctx)
-	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
-	end.err = errors.Join(errs...)
-	res := r.result(end)
-	r.emit(scene{}, func(h Header) Event {
-		return RunFinished{Header: h, Status: res.Status, Reason: res.Reason, Detail: res.Detail, Error: errText(res.Err),
-			Steps: res.Steps, Usage: res.Usage, Duration: res.Elapsed}
-	})
-	return res
-}
-
-func (r *run) result(end ending) *Result {
-	snap := r.th.store.Snapshot()
-	res := &Result{
-		Run: r.info.ID, Thread: r.th.id, Agent: r.agent.Load().spec.ID,
-		Status: lifecycle(snap).Status, Reason: end.reason, Detail: end.detail, Err: end.err,
-		Steps: int(r.step.Load()), Usage: Usage.Get(snap), Stats: r.stats.read(),
-		Elapsed: r.now().Sub(r.info.Started),
-	}
-	for i := Transcript.Get(snap).Len() - 1; i >= 0; i-- {
-		m := Transcript.Get(snap).At(i)
-		if m.Role == inference.RoleAssistant {
-			res.Text = m.Text
-			break
-		}
-	}
-	return res
-}
-
-// asking is the question of a call that SuspendCall suspended.
-func asking(c CallState) gate.Decision { return gate.Suspend(c.Ticket) }

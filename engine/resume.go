@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -49,7 +50,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 		if _, err := plan(snap, ds); err != nil {
 			return nil, err // an id that stands for another decision
 		}
-	} else if l.Status != phase.Waiting {
+	} else if !resumable(l) {
 		return nil, ErrNotWaiting
 	}
 	a, err := t.waitingAgent(spec)
@@ -59,7 +60,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 	if len(in.Messages) > 0 || in.RunID != "" {
 		return nil, fmt.Errorf("%w: a run is resumed without messages and under its own id", ErrInput)
 	}
-	if err := checkInput(in, a); err != nil {
+	if in, err = checkInput(in, a); err != nil {
 		return nil, err
 	}
 	if repeat {
@@ -77,11 +78,21 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 	defer r.release()
 	defer t.active.Store(nil)
 	answered, err := r.decide(ds)
+	if errors.Is(err, errRepeat) {
+		return t.standing(a)
+	}
 	if err != nil {
 		return nil, err
 	}
+	if l.Status == phase.Running {
+		return r.crashed(ctx, l), nil
+	}
 	return r.again(ctx, answered), nil
 }
+
+// resumable reports whether a run can go on: it waits, or it was under way when
+// its process ended, since no run is under way in this one.
+func resumable(l phase.Lifecycle) bool { return l.Status == phase.Waiting || l.Status == phase.Running }
 
 // standing is what a repeated decision hears: where the thread's run is.
 func (t *Thread) standing(a *agent) (*Result, error) {
@@ -108,7 +119,10 @@ func (r *run) decide(ds []Decision) ([]TicketAnswer, error) {
 	for {
 		snap := r.th.store.Snapshot()
 		l := lifecycle(snap)
-		if l.Status != phase.Waiting || l.Run != r.info.ID {
+		if allApplied(snap, ds) {
+			return nil, errRepeat // somebody else brought them since the first look
+		}
+		if !resumable(l) || l.Run != r.info.ID {
 			return nil, ErrNotWaiting
 		}
 		p, err := plan(snap, ds)
@@ -134,6 +148,9 @@ func (r *run) decide(ds []Decision) ([]TicketAnswer, error) {
 	}
 }
 
+// errRepeat says that all decisions were applied before.
+var errRepeat = errors.New("engine: the decisions were applied already")
+
 // waitingAgent returns the agent whose run waits: spec, unless the run was handed
 // off.
 func (t *Thread) waitingAgent(spec AgentSpec) (*agent, error) {
@@ -151,14 +168,23 @@ func (t *Thread) waitingAgent(spec AgentSpec) (*agent, error) {
 // again goes on with a run in the middle of its step's tool calls.
 func (r *run) again(ctx context.Context, answered []TicketAnswer) *Result {
 	for _, a := range answered {
-		r.emit(scene{}, func(h Header) Event {
-			return TicketAnswered{Header: h, Ticket: a.Ticket.ID, Call: a.Ticket.Call, Approved: a.Answer.Approved, Reason: a.Answer.Reason, By: "decision"}
+		sc := scene{phase: phase.ToolGate}
+		r.emit(sc, func(h Header) Event {
+			return TicketAnswered{Header: h, Ticket: a.Ticket.ID, Call: a.Ticket.Call, Approved: a.Answer.Approved,
+				Reason: a.Answer.Reason, By: "decision"}
 		})
 	}
+	start := r.now()
+	return r.loop(ctx, func(ctx context.Context) ending {
+		return r.endStep(ctx, start, r.afterModel(ctx, r.remembered()))
+	})
+}
+
+// remembered is the exchange of the current step as far as state knows it.
+func (r *run) remembered() *exchange {
 	x := &exchange{response: &inference.Response{Message: askedFor(r.th.store.Snapshot()), Stop: inference.StopToolUse}}
 	r.current.Store(x)
-	start := r.now()
-	return r.loop(ctx, func(ctx context.Context) ending { return r.endStep(ctx, start, r.afterModel(ctx, x)) })
+	return x
 }
 
 // askedFor returns the message that asked for the current step's calls. Others may

@@ -199,7 +199,7 @@ func TestDecisionRepeatedWhileTheRunGoesOn(t *testing.T) {
 			return engine.Output{}, err
 		}
 		_, err = w.thread.Resume(ctx, w.spec, engine.Input{}, rsYes("c1"))
-		if !errors.Is(err, engine.ErrNotWaiting) {
+		if !errors.Is(err, engine.ErrBusy) {
 			return engine.Output{}, err
 		}
 		return engine.Text(string(res.Status + " " + phase.RunStatus(res.Reason))), nil

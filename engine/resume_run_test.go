@@ -107,6 +107,7 @@ func TestCancelWhileResumed(t *testing.T) {
 // deadline's, and the time that it waits counts against no limit.
 func TestWaitingCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		before := gbGoroutines() // of former tests that leave some behind on purpose
 		tool := gbToolOf("ask", nil)
 		w := gbNew(t, engine.Config{
 			Model:   gbScript(gbAsk(gbCall("c1", "ask", ""))),
@@ -115,9 +116,9 @@ func TestWaitingCostsNothing(t *testing.T) {
 		})
 		w.spec.StopConditions = []engine.StopCondition{{Type: engine.StopTypeTimeout, Seconds: 60}}
 		require.Equal(t, phase.Waiting, w.say("go").Status)
-		require.Zero(t, gbGoroutines())
+		require.LessOrEqual(t, gbGoroutines(), before)
 		time.Sleep(72 * time.Hour)
-		require.Zero(t, gbGoroutines())
+		require.LessOrEqual(t, gbGoroutines(), before)
 		res := w.resume(rsYes("c1"))
 		require.Equal(t, phase.ReasonNatural, res.Reason)
 		require.Less(t, res.Elapsed, time.Hour)

@@ -18,6 +18,7 @@ type Thread struct {
 	eng    *Engine
 	id     string
 	store  *state.Store
+	chain  *chain // nil without a journal
 	lastID atomic.Uint64
 	active atomic.Pointer[run]
 }
@@ -30,11 +31,19 @@ func (e *Engine) NewThread(id string) (*Thread, error) {
 	if id == "" {
 		id = e.config.NewID()
 	}
-	store, err := state.NewStore(state.Config{Schema: e.schema, History: e.config.Limits.History})
-	if err != nil {
-		return nil, err
+	return e.newThread(id, e.config.Journal)
+}
+
+func (e *Engine) newThread(id string, journal Journal) (*Thread, error) {
+	t := &Thread{eng: e, id: id}
+	c := state.Config{Schema: e.schema, History: e.config.Limits.History}
+	if journal != nil {
+		t.chain = &chain{journal: journal, thread: id, limit: e.config.Limits.JournalTimeout, now: e.config.Now}
+		c.Persist = t.chain.save
 	}
-	return &Thread{eng: e, id: id, store: store}, nil
+	var err error
+	t.store, err = state.NewStore(c)
+	return t, err
 }
 
 // ID returns the thread's id.

@@ -102,7 +102,7 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 		}
 		t.Fingerprint = gate.Fingerprint(v.call)
 	}
-	kept := TicketAnswer{t, a}
+	kept := TicketAnswer{Ticket: t, Answer: a}
 	if t.Kind == gate.Secret {
 		r.keepSecret(t.ID, a.Value) // for the tool, never for state
 		kept.Answer.Value = ""
@@ -130,13 +130,15 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 	return v.outcome != "", nil
 }
 
-// answers returns the answers about a call that still count: a secret that came
-// with an earlier resumption is lost, so it must be asked for again.
+// answers returns the answers about a call, with those marked that do not count any
+// more: a secret that came with an earlier resumption must be asked for again.
 func (r *run) answers(call string) []TicketAnswer {
-	return slices.DeleteFunc(slices.Clone(r.callState(call).Answers), func(a TicketAnswer) bool {
+	given := slices.Clone(r.callState(call).Answers)
+	for i, a := range given {
 		_, kept := r.secrets[a.Ticket.ID]
-		return a.Ticket.Kind == gate.Secret && a.Answer.Approved && !kept
-	})
+		given[i].lost = a.Ticket.Kind == gate.Secret && !kept
+	}
+	return given
 }
 
 // forTool returns the answer for the call's tool to read: the last one that was
@@ -144,7 +146,7 @@ func (r *run) answers(call string) []TicketAnswer {
 func (r *run) forTool(call inference.ToolCall, last *phase.Answer) *phase.Answer {
 	given, print := r.answers(call.ID), gate.Fingerprint(call)
 	for i := len(given) - 1; i >= 0; i-- {
-		if t := given[i].Ticket; t.Mode == gate.PassToTool && t.Fingerprint == print {
+		if t := given[i].Ticket; t.Mode == gate.PassToTool && t.Fingerprint == print && !given[i].lost {
 			a := r.withSecret(given[i])
 			return &a
 		}

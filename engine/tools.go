@@ -175,6 +175,11 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 		if p.decided(v) {
 			return p, nil
 		}
+	case c.Status == CallRunning && known:
+		// It never is when calls begin, unless the process ended under it.
+		if decided, err := r.recover(ctx, p, tool); decided || err != nil {
+			return p, err
+		}
 	}
 	if err := r.checkArgs(ctx, p.sc.call); ctx.Err() != nil {
 		return nil, context.Cause(ctx)

@@ -155,7 +155,6 @@ func TestWithholdResult(t *testing.T) {
 								})},
 						}
 					}, c.answer)
-					w := worlds[len(worlds)-1]
 					require.Equal(t, 1, ask.ran())
 					require.Equal(t, 1, free.ran())
 					require.Equal(t, 1, rsOpened(worlds))

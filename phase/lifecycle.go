@@ -42,8 +42,9 @@ type Lifecycle struct {
 	Run      string    `json:"run"`
 	Status   RunStatus `json:"status"`
 	Step     int       `json:"step"`
-	Ended    bool      `json:"ended"`           // an end was asked for; the run stops at the next boundary
-	Reason   Reason    `json:"reason,omitzero"` // set with Ended
+	Answered int       `json:"answered,omitzero"` // last step whose model answer is in the transcript
+	Ended    bool      `json:"ended"`             // an end was asked for; the run stops at the next boundary
+	Reason   Reason    `json:"reason,omitzero"`   // set with Ended
 	Detail   string    `json:"detail,omitzero"`
 	Continue string    `json:"continue,omitzero"`  // pending wish to go on after the natural end
 	Resumed  int       `json:"continued,omitzero"` // how often such a wish was granted in this run
@@ -54,6 +55,7 @@ type LifecycleUpdate struct {
 	Run      string
 	Status   RunStatus
 	Step     int
+	Answered int
 	End      Reason
 	Detail   string
 	Continue string
@@ -76,6 +78,9 @@ var RunLifecycle = state.NewKey("fixpoint.lifecycle", state.KeyConfig[Lifecycle,
 		}
 		if u.Step != 0 {
 			l.Step, l.Continue = u.Step, "" // a wish to continue is about one step
+		}
+		if u.Answered != 0 {
+			l.Answered = u.Answered
 		}
 		if u.End != "" && !l.Ended {
 			l.Ended, l.Reason, l.Detail = true, u.End, u.Detail

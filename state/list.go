@@ -69,9 +69,7 @@ func (l List[T]) Tail(n int) iter.Seq2[int, T] {
 		if l.full != nil {
 			l.full.Ascend(at/blockSize, items)
 		}
-		if more {
-			items(l.n/blockSize, l.tail)
-		}
+		items(l.n/blockSize, l.tail)
 	}
 }
 

@@ -1,9 +1,6 @@
 package state
 
-import (
-	"cmp"
-	"fmt"
-)
+import "fmt"
 
 // Update is one pending change to one key, or to entries of a table. It is an
 // immutable value: it may be kept, committed more than once and shared between
@@ -119,7 +116,10 @@ func entryText(e any) string {
 	if e == nil {
 		return ""
 	}
-	return cmp.Or(fmt.Sprint(e), `""`) // the empty text means the whole key
+	if text := fmt.Sprint(e); text != "" {
+		return text
+	}
+	return `""` // the empty text means the whole key
 }
 
 // importOp builds a decoded cell.

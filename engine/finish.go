@@ -1,0 +1,84 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// suspend leaves the run waiting for answers: nothing ends, and no goroutine stays.
+func (r *run) suspend(ctx context.Context) *Result {
+	res := r.result(ending{reason: phase.ReasonWaiting})
+	r.saveWhole()
+	if err := r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Waiting})); err != nil {
+		return r.finish(ctx, r.failed(ctx, err))
+	}
+	res.Status = phase.Waiting
+	for _, c := range stepCalls(r.th.store.Snapshot()) {
+		if c.Status == CallSuspended {
+			res.Tickets = append(res.Tickets, c.Ticket)
+		}
+	}
+	r.emit(scene{}, func(h Header) Event { return RunSuspended{Header: h, Tickets: res.Tickets} })
+	return res
+}
+
+// finish runs RunEnd, once for every end, and closes what is open. It has a live
+// context of its own, however the run ended.
+func (r *run) finish(ctx context.Context, end ending) *Result {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.eng.config.Limits.Grace)
+	defer cancel()
+	errs := []error{end.err}
+	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{End: end.reason, Detail: end.detail})))
+	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
+		end.reason, end.detail = l.Reason, l.Detail // of several ends the first committed counts
+	}
+	returned := false
+	defer func() {
+		if !returned {
+			r.closeRun(ctx, end, append(errs, ErrGoexit))
+		}
+	}()
+	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
+	returned = true
+	return r.closeRun(ctx, end, append(errs, err))
+}
+
+// closeRun is what a run does after RunEnd.
+func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
+	errs = append(errs, r.undelivered(ctx))
+	r.drain(ctx)
+	r.saveWhole()
+	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
+	end.err = errors.Join(errs...)
+	res := r.result(end)
+	r.emit(scene{}, func(h Header) Event {
+		return RunFinished{Header: h, Status: res.Status, Reason: res.Reason, Detail: res.Detail, Error: errText(res.Err),
+			Steps: res.Steps, Usage: res.Usage, Duration: res.Elapsed}
+	})
+	return res
+}
+
+func (r *run) result(end ending) *Result {
+	snap := r.th.store.Snapshot()
+	res := &Result{
+		Run: r.info.ID, Thread: r.th.id, Agent: r.agent.Load().spec.ID,
+		Status: lifecycle(snap).Status, Reason: end.reason, Detail: end.detail, Err: end.err,
+		Steps: int(r.step.Load()), Usage: Usage.Get(snap), Stats: r.stats.read(),
+		Elapsed: r.now().Sub(r.info.Started),
+	}
+	for i := Transcript.Get(snap).Len() - 1; i >= 0; i-- {
+		m := Transcript.Get(snap).At(i)
+		if m.Role == inference.RoleAssistant {
+			res.Text = m.Text
+			break
+		}
+	}
+	return res
+}
+
+// asking is the question of a call that SuspendCall suspended.
+func asking(c CallState) gate.Decision { return gate.Suspend(c.Ticket) }
