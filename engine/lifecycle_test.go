@@ -62,7 +62,7 @@ func TestLifecycleIsState(t *testing.T) {
 	require.Equal(t, phase.Lifecycle{Status: phase.Created}, phase.RunLifecycle.Get(th.Snapshot()))
 	res := gaRun(t, th)
 	require.Equal(t, []at{{phase.Running, 0, ""}, {phase.Running, 1, ""}, {phase.Running, 1, ""}, {phase.Running, 1, phase.ReasonNatural}}, seen)
-	require.Equal(t, phase.Lifecycle{Run: res.Run, Status: phase.Done, Step: 1, Ended: true, Reason: phase.ReasonNatural}, phase.RunLifecycle.Get(th.Snapshot()))
+	require.Equal(t, phase.Lifecycle{Run: res.Run, Status: phase.Done, Step: 1, Answered: 1, Ended: true, Reason: phase.ReasonNatural}, phase.RunLifecycle.Get(th.Snapshot()))
 }
 
 // Capability A13. Of several ends that hooks ask for the first in registration
