@@ -304,3 +304,46 @@ func TestParallelDelegatesKeepTheirEventsTogether(t *testing.T) {
 		})
 	}
 }
+
+// Fault F30. A gate of the parent that ends the run ends the parent's run too, not
+// only that of the delegate whose call it blocked; one of the delegate's own agent
+// ends that alone.
+func TestDelegateBlockedForGood(t *testing.T) {
+	for _, whose := range []string{"parent", "own"} {
+		bodies := 0
+		guard := engine.NewPlugin("guard", func(r *engine.Registrar) error {
+			r.Tool(engine.NewTool(inference.ToolSpec{Name: "wipe"}, func(context.Context, *phase.Context, struct{}) (engine.Output, error) {
+				bodies++
+				return engine.Text("wiped"), nil
+			}))
+			return nil
+		})
+		block := engine.NewPlugin("block", func(r *engine.Registrar) error {
+			r.Gate(gate.Func(func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+				if pc.Call().Name == "wipe" {
+					return gate.Block("that is it").EndRun(), nil
+				}
+				return gate.Abstain(), nil
+			}))
+			return nil
+		})
+		c := gbBoss(gbScript(gbAsk(gbCall("w1", "wipe", "{}"))))
+		c.Plugins = []engine.Plugin{guard, block}
+		w := gbNew(t, c)
+		w.spec.Delegates = []string{"worker"}
+		w.spec.ActiveHookFilter = []string{"guard", "block"}
+		if whose == "own" {
+			w.spec.ActiveHookFilter = []string{"guard"}
+		}
+		res := w.say("go")
+		require.Zero(t, bodies)
+		if whose == "parent" {
+			require.Equal(t, phase.ReasonBlocked, res.Reason)
+			require.Equal(t, "that is it", res.Detail)
+		} else {
+			require.Equal(t, phase.ReasonNatural, res.Reason)
+		}
+		child := gbOf[engine.RunFinished](w.events)[0]
+		require.Equal(t, phase.ReasonBlocked, child.Reason)
+	}
+}

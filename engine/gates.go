@@ -52,9 +52,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 		switch d := res.Decision; d.Kind() {
 		case gate.KindBlock:
 			if d.EndsRun() {
-				var end phase.Command
-				end.EndRun(phase.ReasonBlocked, d.Reason())
-				if err := r.apply(ctx, sc, end.Updates()...); err != nil {
+				if err := r.endBlocked(ctx, sc, res); err != nil {
 					return v, err
 				}
 			}
@@ -81,10 +79,24 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 		case gate.KindApprove:
 			return v, nil
 		default:
-			if r.gateDefault() == DefaultDeny {
+			// A yes about exactly this call is an opinion, also when its gate now abstains.
+			if r.gateDefault() == DefaultDeny && latest(yes, v.call, "") == nil {
 				return blocked(v, "no gate approved the call, and the run denies by default"), nil
 			}
 			return v, nil
+		}
+	}
+}
+
+// endBlocked ends the run, and when the gate is one of a run that delegated to it,
+// every run up to that one.
+func (r *run) endBlocked(ctx context.Context, sc scene, res gate.Resolution) error {
+	of := r.ballots()[res.Index].of
+	var end phase.Command
+	end.EndRun(phase.ReasonBlocked, res.Decision.Reason())
+	for x := r; ; x = x.parent {
+		if err := x.apply(ctx, sc, end.Updates()...); err != nil || x == of {
+			return err
 		}
 	}
 }
@@ -198,7 +210,7 @@ type vote struct {
 func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) gate.Resolution {
 	ballots := r.ballots()
 	if len(ballots) == 0 {
-		return gate.Resolution{Cause: gate.ByDefault}
+		return gate.Resolution{Index: -1, Cause: gate.ByDefault}
 	}
 	snap := r.th.store.Snapshot()
 	own := r.context(sc, snap)

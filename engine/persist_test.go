@@ -158,9 +158,13 @@ func TestPersistedThreadHasOneOwner(t *testing.T) {
 	require.NoError(t, err)
 	shops := []*peShop{newPeShop(), newPeShop()}
 	outcomes := make(chan error, len(shops))
+	var opened []*engine.Thread
 	for _, s := range shops {
 		th, err := s.engine(t, store).OpenThread(t.Context(), "t")
 		require.NoError(t, err)
+		opened = append(opened, th)
+	}
+	for _, th := range opened {
 		go func() {
 			res, err := th.Resume(t.Context(), peSpec, engine.Input{}, engine.Decision{Answer: phase.Answer{Approved: true}})
 			if err == nil {

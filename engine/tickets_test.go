@@ -666,3 +666,28 @@ func TestWaitingRun(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
+
+// Capability G5. Under DefaultDeny a person's yes lets the call run, also when the
+// gate that asked has no opinion any more once it sees the answer.
+func TestAYesCountsUnderDefaultDeny(t *testing.T) {
+	for _, yes := range []bool{true, false} {
+		asks := gbGate("asks", func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+			if _, answered := pc.Answer(); answered {
+				return gate.Abstain(), nil
+			}
+			return gate.Ask(gate.Ticket{Message: "may it?"}), nil
+		})
+		tool := gbToolOf("t", nil)
+		deny := engine.DefaultDeny
+		w := gbNew(t, engine.Config{
+			Model: gbScript(gbAsk(gbCall("c1", "t", "{}"))), GateDefault: deny, Plugins: []engine.Plugin{asks, gbTools(tool)},
+			Resolver: gate.ResolverFunc(func(context.Context, gate.Ticket) (phase.Answer, error) { return phase.Answer{Approved: yes}, nil }),
+		})
+		w.say("go")
+		want := inference.OutcomeDenied
+		if yes {
+			want = inference.OutcomeOK
+		}
+		require.Equal(t, want, w.one().Outcome)
+	}
+}

@@ -42,6 +42,7 @@ type EditOf struct {
 type Resolution struct {
 	Decision Decision
 	Plugin   string // whose decision it is; "" when nobody had an opinion
+	Index    int    // of the vote that decided; -1 when nobody had an opinion
 	Cause    Cause
 	Err      error   // *FailedError when Cause is GateFailed
 	Edit     *EditOf // arguments to apply before asking everyone again; nil when blocked or none
@@ -52,38 +53,25 @@ type Resolution struct {
 // between equals the first registered. An edit that equals the call's own
 // arguments is no edit. Resolve is pure.
 func Resolve(call inference.ToolCall, votes []Vote) Resolution {
-	var res Resolution
-	winner := -1
+	res := Resolution{Index: -1, Cause: ByDefault}
 	for i := range votes {
 		v := &votes[i]
 		d, failed := normal(v)
 		switch {
-		case winner < 0 || d.kind > res.Decision.kind:
-			if d.kind == KindAbstain && winner < 0 {
-				break
-			}
-			winner = i
-			res.Decision, res.Plugin, res.Err = d, v.Plugin, failed
-		case d.kind == res.Decision.kind && d.kind != KindAbstain && differ(d, res.Decision):
+		case d.kind == KindAbstain:
+		case res.Index < 0 || d.kind > res.Decision.kind:
+			res.Decision, res.Plugin, res.Index, res.Err = d, v.Plugin, i, failed
+			res.Clashes = nil // what did not decide did not clash
+		case d.kind == res.Decision.kind && differ(d, res.Decision):
 			res.Clashes = append(res.Clashes, Clash{Kind: d.kind, Winner: res.Plugin, Loser: v.Plugin})
 		}
 	}
 	switch {
-	case winner < 0:
-		res.Cause = ByDefault
 	case res.Err != nil:
 		res.Cause = GateFailed
-	default:
+	case res.Index >= 0:
 		res.Cause = Decided
 	}
-	// Clashes below the winning kind decided nothing.
-	kept := res.Clashes[:0]
-	for _, c := range res.Clashes {
-		if c.Kind == res.Decision.kind {
-			kept = append(kept, c)
-		}
-	}
-	res.Clashes = kept
 	if res.Decision.kind != KindBlock {
 		res.edit(call, votes)
 	}

@@ -68,7 +68,7 @@ func TestStrictestDecisionWinsInEveryOrder(t *testing.T) {
 
 func TestNoVotesMeansTheDefault(t *testing.T) {
 	res := gate.Resolve(inference.ToolCall{}, nil)
-	require.Equal(t, gate.Resolution{Cause: gate.ByDefault}, res)
+	require.Equal(t, gate.Resolution{Index: -1, Cause: gate.ByDefault}, res)
 }
 
 // Capability A10. Between equals the first registered wins, and every other one

@@ -39,6 +39,6 @@ func inspect(name string) (agentFile, *engine.Engine, func() error, error) {
 	if err != nil {
 		return a, nil, nil, err
 	}
-	eng, closeEngine, err := w.engine(engine.Config{}, a)
+	eng, closeEngine, err := w.engine(engine.Config{}, a, false)
 	return a, eng, closeEngine, err
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/report"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/specfile"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/steward"
@@ -119,7 +120,7 @@ func newWorkspace(dir, out string, others ...string) (workspace, error) {
 		if file == "" {
 			continue
 		}
-		if rel, inside := w.inside(file); inside {
+		if rel, inside := w.inside(file); inside && rel != "." {
 			w.hidden = append(w.hidden, rel)
 		}
 	}
@@ -161,7 +162,7 @@ func (w workspace) prepare() error {
 
 // engine returns an engine with all plugins of the command, and a function that
 // closes it. The configuration's other parts are the caller's.
-func (w workspace) engine(c engine.Config, a agentFile) (*engine.Engine, func() error, error) {
+func (w workspace) engine(c engine.Config, a agentFile, keep bool) (*engine.Engine, func() error, error) {
 	tree, err := files.Open(w.dir, files.Options{Hide: w.hidden})
 	if err != nil {
 		return nil, nil, err
@@ -178,6 +179,9 @@ func (w workspace) engine(c engine.Config, a agentFile) (*engine.Engine, func() 
 		headline.Focus(),
 		headline.Outline(),
 		census.New(tree.FS()),
+	}
+	if keep {
+		c.Plugins = append(c.Plugins, kept.Plugin())
 	}
 	c.Agents, c.Models = a.Specs, a.models
 	eng, err := engine.New(c)

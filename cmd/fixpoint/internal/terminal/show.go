@@ -19,6 +19,8 @@ func (v *View) show(e engine.Event) {
 	switch e := e.(type) {
 	case engine.RunStarted:
 		v.p.line(s.bold, "run", 0, s.bold.Render(e.Run), s.dim.Render("of "+clean(e.Agent)+":"), clip(clean(e.Input), 100))
+	case engine.RunResumed:
+		v.p.line(s.bold, "run", 0, s.bold.Render(e.Run), s.dim.Render("goes on"))
 	case engine.StepStarted:
 		v.call = ""
 		v.p.gap()

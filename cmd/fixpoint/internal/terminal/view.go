@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -55,6 +56,15 @@ func (v *View) Observe(e engine.Event) {
 	}
 	if v.level > Quiet {
 		v.show(e)
+	}
+}
+
+// Remember tells the view of calls that the model asked for in another process.
+func (v *View) Remember(calls ...inference.ToolCall) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for _, c := range calls {
+		v.calls[c.ID] = call{c.Name, string(c.Args)}
 	}
 }
 

@@ -1,0 +1,157 @@
+package kept
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store/bolt"
+)
+
+// fileName is the file of a store, in its folder.
+const fileName = "fixpoint.db"
+
+var (
+	// ErrNoStore is returned for a folder without a store.
+	ErrNoStore = errors.New("there is no store")
+	// ErrInUse is returned while another process has the store open.
+	ErrInUse = errors.New("the store is in use by another process, which has a run under way; try again once it ended or waits")
+	// ErrThreadID is returned for a thread id that cannot be used.
+	ErrThreadID = errors.New("a thread id is made of letters, digits, dots, dashes and underscores, at most 100 of them")
+)
+
+// Store is an open store. Close it.
+type Store struct {
+	// Folder is the absolute path of the folder.
+	Folder string
+	// Journal is for the engine that runs a thread.
+	Journal engine.Journal
+
+	reader *engine.Engine // knows no more than what this package looks at
+}
+
+// File returns the path of a store's file.
+func File(folder string) string { return filepath.Join(folder, fileName) }
+
+// Create opens the store of a folder and makes both if they are not there.
+func Create(folder string) (*Store, error) {
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return nil, fmt.Errorf("the store cannot be made: %w", err)
+	}
+	return open(folder)
+}
+
+// Open opens the store of a folder.
+func Open(folder string) (*Store, error) {
+	if err := Check(folder); err != nil {
+		return nil, err
+	}
+	return open(folder)
+}
+
+// Check returns ErrNoStore unless the folder has the file of a store.
+func Check(folder string) error {
+	_, err := os.Stat(File(folder))
+	if errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("%w in %s", ErrNoStore, folder)
+	}
+	return err
+}
+
+func open(folder string) (*Store, error) {
+	abs, err := filepath.Abs(folder)
+	if err != nil {
+		return nil, err
+	}
+	j, err := bolt.Open(File(abs), bolt.Options{})
+	if errors.Is(err, bolt.ErrLocked) {
+		return nil, fmt.Errorf("%w: %s", ErrInUse, folder)
+	}
+	if err != nil {
+		return nil, err
+	}
+	reader, err := engine.New(engine.Config{Plugins: []engine.Plugin{Plugin()}, Journal: j})
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return &Store{Folder: abs, Journal: j, reader: reader}, nil
+}
+
+// Close releases the store.
+func (s *Store) Close() error {
+	return errors.Join(s.reader.Close(context.Background()), s.Journal.Close())
+}
+
+// page is how many ids are asked for at once.
+const page = 256
+
+// ids returns the ids of all threads, sorted.
+func (s *Store) ids(ctx context.Context) ([]string, error) {
+	var all []string
+	after := ""
+	for {
+		ids, err := s.Journal.Threads(ctx, after, page)
+		if err != nil || len(ids) == 0 {
+			return all, err
+		}
+		all = append(all, ids...)
+		after = ids[len(ids)-1]
+	}
+}
+
+// idPrefix starts the ids that NewThreadID makes.
+const idPrefix = "thread-"
+
+// NewThreadID returns an id that no thread has: one more than the highest number in
+// use. It is free until the store is closed or the thread is written.
+func (s *Store) NewThreadID(ctx context.Context) (string, error) {
+	ids, err := s.ids(ctx)
+	highest := 0
+	for _, id := range ids {
+		if text, ok := strings.CutPrefix(id, idPrefix); ok {
+			if n, err := strconv.Atoi(text); err == nil {
+				highest = max(highest, n)
+			}
+		}
+	}
+	return idPrefix + strconv.Itoa(highest+1), err
+}
+
+// CheckThreadID returns ErrThreadID for an id that would be hard to type or to tell
+// from others in the id of a ticket.
+func CheckThreadID(id string) error {
+	for _, r := range id {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-", r) {
+			continue
+		}
+		return fmt.Errorf("%w, not %q", ErrThreadID, id)
+	}
+	if id == "" || len(id) > 100 || id[0] == '-' {
+		return fmt.Errorf("%w, the first of them no dash, not %q", ErrThreadID, id)
+	}
+	return nil
+}
+
+// NewIDs returns a source of ids for a process that goes on with a thread. They are
+// unique in the store: no two processes find a thread at the same revision and
+// commit to it.
+func (s *Store) NewIDs(ctx context.Context, thread string) (func() string, error) {
+	image, err := s.Journal.Load(ctx, thread, 0)
+	if err != nil {
+		return nil, err
+	}
+	var n atomic.Int64
+	return func() string { return fmt.Sprintf("%s.%d-%d", thread, image.Revision, n.Add(1)) }, nil
+}
+
+// runInfix is between the id of a thread and the number of its run.
+const runInfix = ".run-"
+
+// RunID is the id of the nth run of a thread.
+func RunID(thread string, n int) string { return thread + runInfix + strconv.Itoa(n) }

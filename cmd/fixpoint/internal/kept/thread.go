@@ -1,0 +1,69 @@
+package kept
+
+import (
+	"context"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// Thread is how a thread stands.
+type Thread struct {
+	ID        string
+	Record    Record
+	Lifecycle phase.Lifecycle // of the newest run that started
+	Open      []Question
+}
+
+// Kept reports whether this command can go on with the thread.
+func (t Thread) Kept() bool { return t.Record.Run != "" }
+
+// Begun reports whether the recorded run has started, so that it can be resumed.
+func (t Thread) Begun() bool { return t.Lifecycle.Run == t.Record.Run && t.Lifecycle.Status != phase.Created }
+
+// Under reports whether a run is under way: as nobody else has the store open, the
+// process that ran it has ended.
+func (t Thread) Under() bool { return t.Kept() && !t.Begun() || t.Lifecycle.Status == phase.Running }
+
+// Question is an open ticket and the call that it is about.
+type Question struct {
+	Thread string
+	Ticket gate.Ticket
+	Call   inference.ToolCall
+}
+
+// Thread returns how a thread stands. One that is not in the store has no record
+// and a zero lifecycle.
+func (s *Store) Thread(ctx context.Context, id string) (Thread, error) {
+	th, err := s.reader.OpenThread(ctx, id)
+	if err != nil {
+		return Thread{}, err
+	}
+	snap := th.Snapshot()
+	t := Thread{ID: id, Record: Key.Get(snap), Lifecycle: phase.RunLifecycle.Get(snap)}
+	if t.Lifecycle.Status == phase.Done {
+		return t, nil
+	}
+	for _, ticket := range th.Tickets() {
+		c, _ := engine.ToolCalls.Get(snap, ticket.Call)
+		t.Open = append(t.Open, Question{Thread: id, Ticket: ticket, Call: c.Call})
+	}
+	return t, nil
+}
+
+// Threads returns how all threads stand, sorted by id.
+func (s *Store) Threads(ctx context.Context) ([]Thread, error) {
+	ids, err := s.ids(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]Thread, len(ids))
+	for i, id := range ids {
+		if all[i], err = s.Thread(ctx, id); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,51 @@
+package terminal
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// Pause is a gate.Resolver for when nobody is at the terminal and the run can wait:
+// it approves confirmations if All says so, and leaves other questions open.
+type Pause struct{ All bool }
+
+// errLeftOpen makes the engine leave a question open.
+var errLeftOpen = errors.New("nobody is there to answer; the run waits")
+
+// Resolve approves or leaves the question open.
+func (p Pause) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	if !p.All || t.Kind != gate.Confirm {
+		return phase.Answer{}, errLeftOpen
+	}
+	return Yes{}.Resolve(ctx, t)
+}
+
+// Question is an open question with the call that it is about and the command that
+// answers it.
+type Question struct {
+	Ticket  gate.Ticket
+	Call    inference.ToolCall
+	Command string
+}
+
+// Waiting writes the questions that a run waits for. Ids and commands are never
+// cut, so that they can be copied.
+func (p *Printer) Waiting(all []Question) {
+	for _, q := range all {
+		p.gap()
+		p.line(p.s.note, "waiting", 0, p.s.bold.Render(clean(q.Call.Name))+":", clean(q.Ticket.Message))
+		p.whole("ticket", q.Ticket.ID)
+		p.whole("continue", q.Command)
+	}
+}
+
+// whole writes a line that is not cut.
+func (p *Printer) whole(label, text string) {
+	defer p.take()()
+	p.write(strings.Repeat(" ", max(0, labelWidth-len(label))) + p.s.bold.Render(label) + "  " + cleanLine(text) + "\n")
+}
