@@ -130,7 +130,7 @@ func (r *run) decide(ds []Decision) ([]TicketAnswer, error) {
 			return nil, err
 		}
 		low := lowered{batch: state.Batch{
-			Owner: engineName, Base: snap, Reads: []state.AnyKey{phase.RunLifecycle},
+			Owner: engineName, Base: snap,
 			Updates: append(p.updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Running})),
 		}}
 		res, err := r.commitLowered(context.Background(), []lowered{low})

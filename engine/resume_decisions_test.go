@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -89,6 +90,7 @@ func TestBadlyAddressedDecisions(t *testing.T) {
 	require.Contains(t, w.refused(engine.ErrUnknownTicket, 1, rsYes("c1"), rsYes("c9")).Error(), "c9")
 	w.refused(engine.ErrUnknownTicket, 0, rsYes("c9"), rsYes("c1"))
 	w.refused(engine.ErrUnknownTicket, 0, at("", "nobody/1/c1/1"))
+	w.refused(engine.ErrUnknownTicket, 0, at("", strings.Replace(one, "c1", "c9", 1)))
 	w.refused(engine.ErrUnknownTicket, 0, at("c1", two))
 	w.refused(engine.ErrUnknownTicket, 0, at("c9", one))
 	w.refused(engine.ErrUnknownTicket, 0, rsYes("c0"))

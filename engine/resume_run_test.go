@@ -116,6 +116,7 @@ func TestWaitingCostsNothing(t *testing.T) {
 		})
 		w.spec.StopConditions = []engine.StopCondition{{Type: engine.StopTypeTimeout, Seconds: 60}}
 		require.Equal(t, phase.Waiting, w.say("go").Status)
+		synctest.Wait()
 		require.LessOrEqual(t, gbGoroutines(), before)
 		time.Sleep(72 * time.Hour)
 		require.LessOrEqual(t, gbGoroutines(), before)

@@ -100,6 +100,9 @@ func TestResumeAppliesTheAnswer(t *testing.T) {
 				gbNoLeaks(t)
 				log := &gbLog{}
 				tool := gbToolOf("ask", func(_ context.Context, pc *phase.Context) (engine.Output, error) {
+					if c, _ := engine.ToolCalls.Get(pc.Snapshot(), "c1"); len(c.Answers) != 1 {
+						return engine.Output{}, fmt.Errorf("one question, but the answers %v", c.Answers)
+					}
 					a, ok := pc.Answer()
 					return engine.Text(fmt.Sprintf("%s %q %v", pc.Call().Args, a.Value, ok && a.Approved)), nil
 				})
@@ -439,7 +442,7 @@ func TestResumeAmongOtherWriters(t *testing.T) {
 		var wg sync.WaitGroup
 		started, stop := make(chan struct{}), make(chan struct{})
 		wg.Go(func() {
-			for n := 0; ; n++ {
+			for n := range 500 { // more would only show how far the observer is behind
 				if _, err := w.thread.Submit(context.Background(), "outside", cmd); err != nil {
 					t.Error(err)
 					return
