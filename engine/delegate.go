@@ -78,19 +78,23 @@ func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCal
 	input.Mode, input.Adapter = r.input.Mode, r.input.Adapter
 	input.Resolver, input.GateDefault = r.input.Resolver, r.input.GateDefault
 	res, err := th.run(bounded, a, input, r, held)
+	waits := err == nil && res.Status == phase.Waiting
+	if waits {
+		res, err = th.callOff(bounded, a, input, r, held)
+	}
 	if err != nil {
 		return failed(err)
 	}
 	out := Output{Content: res.Text}
 	out.Command.Update(Usage.With(res.Usage))
 	switch {
+	case waits:
+		out.Content, out.IsError = fmt.Sprintf("agent %s waits for an answer that nobody is there to give", d.agent), true
 	case res.Reason == phase.ReasonCancelled && ctx.Err() == nil:
 		out.Content, out.IsError = fmt.Sprintf("timed out after %s", limit), true
 		return out, inference.OutcomeTimedOut
 	case res.Reason == phase.ReasonCancelled:
 		return lostBody(res.Err), inference.OutcomeCancelled
-	case res.Status == phase.Waiting:
-		out.Content, out.IsError = fmt.Sprintf("agent %s waits for an answer that nobody is there to give", d.agent), true
 	case res.Err != nil:
 		out.Content, out.IsError = fmt.Sprintf("agent %s failed: %v\n%s", d.agent, res.Err, res.Text), true
 	}

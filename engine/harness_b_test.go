@@ -81,33 +81,10 @@ func gbCall(id, tool string, args inference.JSON) inference.ToolCall {
 }
 
 // gbEvents is an observer that keeps what it sees.
-type gbEvents struct {
-	mu   sync.Mutex
-	list []engine.Event
-}
-
-func (g *gbEvents) Observe(e engine.Event) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.list = append(g.list, e)
-}
-
-func (g *gbEvents) all() []engine.Event {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Clone(g.list)
-}
+type gbEvents = gaTape
 
 // gbOf returns the events of one type, in order.
-func gbOf[E engine.Event](g *gbEvents) []E {
-	var out []E
-	for _, e := range g.all() {
-		if typed, ok := e.(E); ok {
-			out = append(out, typed)
-		}
-	}
-	return out
-}
+func gbOf[E engine.Event](g *gbEvents) []E { return gaOf[E](g) }
 
 // gbWorld is an engine with one thread and one agent.
 type gbWorld struct {

@@ -151,6 +151,32 @@ func (r *run) decide(ds []Decision) ([]TicketAnswer, error) {
 // errRepeat says that all decisions were applied before.
 var errRepeat = errors.New("engine: the decisions were applied already")
 
+// callOff ends a waiting run that nobody can answer: its open calls get a result that
+// says so, and RunEnd runs.
+func (t *Thread) callOff(ctx context.Context, a *agent, in Input, parent *run, held *heldEvents) (*Result, error) {
+	in.Messages = nil
+	r, err := t.newRun(a, in, parent, held)
+	if err != nil {
+		return nil, err
+	}
+	if !t.active.CompareAndSwap(nil, r) {
+		r.release()
+		return nil, ErrBusy
+	}
+	defer r.release()
+	defer t.active.Store(nil)
+	var end phase.Command
+	end.EndRun(phase.ReasonCancelled, "nobody is there to answer")
+	if err := r.apply(ctx, scene{}, end.Updates()...); err != nil {
+		return nil, err
+	}
+	answered, err := r.decide(nil)
+	if err != nil {
+		return nil, err
+	}
+	return r.again(ctx, answered), nil
+}
+
 // waitingAgent returns the agent whose run waits: spec, unless the run was handed
 // off.
 func (t *Thread) waitingAgent(spec AgentSpec) (*agent, error) {

@@ -254,6 +254,10 @@ func TestResumeAndDelegates(t *testing.T) {
 	require.Equal(t, inference.OutcomeError, w.one().Outcome)
 	require.Contains(t, w.one().Content, "waits for an answer")
 	require.Zero(t, tool.ran())
+	ended := gbOf[engine.RunFinished](w.events)
+	require.Len(t, ended, 2, "the child has its end too, before the parent's")
+	require.Equal(t, "worker", ended[0].Agent)
+	require.Equal(t, phase.ReasonCancelled, ended[0].Reason)
 	require.Equal(t, phase.ReasonNatural, w.say("hello?").Reason)
 
 	w, _ = wait()
