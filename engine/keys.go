@@ -146,7 +146,7 @@ var deadLetters = state.NewTable[uint64]("fixpoint.dead_letters", state.Options[
 
 // engineKeys are registered in every engine, before those of plugins.
 func engineKeys() []state.AnyKey {
-	return append(phase.Keys(), Transcript, Usage, ToolCalls, decisions, nextAgent, activeAgent, runProgress,
+	return append(phase.Keys(), Transcript, Usage, ToolCalls, decisions, lineage, nextAgent, activeAgent, runProgress,
 		queue, lastID, emitted, deadLetters, overrides, runOverride, contexts, hiddenTools, onlyTools)
 }
 

@@ -52,7 +52,8 @@ type Lifecycle struct {
 
 // LifecycleUpdate is a change of the lifecycle; its fields that are set apply.
 type LifecycleUpdate struct {
-	Run      string
+	Run      string // a new run begins: all else starts anew
+	Fork     string // the run goes on under another id
 	Status   RunStatus
 	Step     int
 	Answered int
@@ -72,6 +73,9 @@ var RunLifecycle = state.NewKey("fixpoint.lifecycle", state.KeyConfig[Lifecycle,
 	Apply: func(l Lifecycle, u LifecycleUpdate) Lifecycle {
 		if u.Run != "" {
 			l = Lifecycle{Run: u.Run, Status: l.Status}
+		}
+		if u.Fork != "" {
+			l.Run = u.Fork
 		}
 		if u.Status != "" {
 			l.Status = u.Status

@@ -1,0 +1,73 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// ErrNoRevision is returned for a revision that a thread does not hold any more, or
+// never had.
+var ErrNoRevision = errors.New("engine: the thread does not hold that revision; Limits.History says how many it keeps")
+
+// Lineage says where a forked thread comes from.
+type Lineage struct {
+	Thread   string `json:"thread"`
+	Run      string `json:"run,omitzero"` // that was under way or had ended there
+	Revision uint64 `json:"revision"`
+}
+
+var lineage = state.NewCell("fixpoint.lineage", state.Options[Lineage]{Scope: state.ScopeThread})
+
+// Origin returns where the thread was forked from; false when it was not.
+func (t *Thread) Origin() (Lineage, bool) { return lineage.Lookup(t.store.Snapshot()) }
+
+// Fork returns a new thread that begins as t was at an earlier revision, with edits
+// applied. The original is only read.
+//
+// A fork is another story, not a second answer: a run that had not ended there is
+// the fork's own, under a new id, and goes on with Resume. Questions that were open
+// or answered there about calls without a result are asked again, with new ids; a
+// call that has its result keeps it. An empty id is replaced by a new one.
+func (t *Thread) Fork(ctx context.Context, revision uint64, id string, edits ...state.Update) (*Thread, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	snap, ok := t.store.At(revision)
+	if !ok {
+		return nil, fmt.Errorf("%w: %d", ErrNoRevision, revision)
+	}
+	dump, err := snap.Export()
+	if err != nil {
+		return nil, err
+	}
+	fork, err := t.eng.NewThread(id)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := fork.store.Import(dump, state.KeepUnknown); err != nil {
+		return nil, err
+	}
+	fork.lastID.Store(lastID.Get(fork.store.Snapshot()))
+	l := lifecycle(snap)
+	updates := []state.Update{lineage.With(Lineage{Thread: t.id, Run: l.Run, Revision: revision}), decisions.Reset()}
+	if l.Status == phase.Waiting || l.Status == phase.Running {
+		updates = append(updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Fork: t.eng.config.NewID()}))
+		for _, c := range stepCalls(snap) {
+			if !c.Ended && len(c.Answers)+c.Tickets > 0 {
+				updates = append(updates, ToolCalls.Put(c.Call.ID, CallState{Index: c.Index, Call: c.Call, Status: CallNew}))
+			}
+		}
+	}
+	if fork.chain != nil {
+		fork.chain.whole.Store(true) // the import is not in the journal, so the first commit carries it
+	}
+	_, err = fork.store.Commit(state.Batch{Owner: engineName, Updates: append(updates, edits...)})
+	if err != nil {
+		return nil, err
+	}
+	return fork, nil
+}
