@@ -185,27 +185,15 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 // retryAll runs the jobs again, one after the other, away from the caller's
 // goroutine: a job that ends its goroutine is a failed job and no more.
 func (g *gathering) retryAll(ctx context.Context, jobs []int) {
-	done := make(chan struct{})
-	var work func()
-	work = func() {
-		defer func() {
-			if len(jobs) == 0 {
-				close(done)
-				return
-			}
-			// Only Goexit gets here. This goroutine is ending, so another takes over.
-			g.attempts[jobs[0]].calls++
-			g.fault(jobs[0], ErrGoexit)
-			jobs = jobs[1:]
-			go work()
-		}()
-		for len(jobs) > 0 {
-			g.retry(ctx, jobs[0])
-			jobs = jobs[1:]
+	gone := fanOut(context.WithoutCancel(ctx), len(jobs), 1,
+		func(i int) bool { g.retry(ctx, jobs[i]); return false },
+		func(error) bool { return true })
+	for i, exited := range gone {
+		if exited {
+			g.attempts[jobs[i]].calls++
+			g.fault(jobs[i], ErrGoexit)
 		}
 	}
-	go work()
-	<-done
 }
 
 // drop marks the jobs whose commands fall with a sibling's failure.

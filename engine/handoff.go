@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
 
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -44,7 +43,8 @@ func (r *run) handOff(ctx context.Context) (done bool, err error) {
 }
 
 // activation returns what plugins want to commit when next follows old, which is
-// nil at the start of a run. Plugins active in both are not asked.
+// nil at the start of a run. Plugins active in both are not asked. It is all or
+// nothing: if two of them want to write the same thing, nothing is committed.
 func (r *run) activation(ctx context.Context, old, next *agent) ([]lowered, error) {
 	var lows []lowered
 	var errs []error
@@ -69,58 +69,8 @@ func (r *run) activation(ctx context.Context, old, next *agent) ([]lowered, erro
 		if err != nil {
 			errs = append(errs, &HookError{Plugin: ps.plugin, Hook: "activation", Phase: phase.RunStart, Err: err})
 		} else if len(b.updates) > 0 {
-			lows = append(lows, lowered{batch: state.Batch{Owner: ps.plugin, Updates: b.updates}})
+			lows = append(lows, lowered{batch: state.Batch{Owner: ps.plugin, Updates: b.updates, Required: true}})
 		}
 	}
-	errs = append(errs, overlap(lows))
 	return lows, errors.Join(errs...)
-}
-
-// overlap reports two plugins that want to write the same thing, which only one of
-// them may. The store would commit the first and reject the second; an activation
-// is all or nothing, so this must be known before anything is committed.
-func overlap(lows []lowered) error {
-	type place struct {
-		key   state.AnyKey
-		entry any
-	}
-	type claim struct {
-		owner string
-		alone bool
-	}
-	type anyEntry struct{}
-	claims := map[place]claim{} // the last of each place
-	for _, low := range lows {
-		owner := low.batch.Owner
-		for _, u := range low.batch.Updates {
-			k, entry := u.Key(), u.Entry()
-			if k == nil {
-				continue
-			}
-			alone := k.Merge() == state.Exclusive || u.Op() == "reset" || u.Op() == "replace" || u.Op() == "remove"
-			whole, some := place{k, nil}, place{k, anyEntry{}}
-			at := []place{whole, some}
-			if entry != nil {
-				at = []place{whole}
-				if reflect.TypeOf(entry).Comparable() { // else several elements of a set
-					at = append(at, place{k, entry})
-				}
-			}
-			for _, p := range at {
-				if had, taken := claims[p]; taken && had.owner != owner && (alone || had.alone) {
-					return &state.ConflictError{Key: k.Name(), Entry: entryText(entry), Winner: had.owner, Loser: owner}
-				}
-			}
-			mine := at[1:]
-			if entry == nil {
-				mine = at[:1]
-			} else {
-				mine = append(mine, some)
-			}
-			for _, p := range mine {
-				claims[p] = claim{owner, alone || claims[p].alone}
-			}
-		}
-	}
-	return nil
 }

@@ -33,21 +33,31 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 	if lifecycle(t.Snapshot()).Status == phase.Waiting {
 		return nil, ErrWaiting
 	}
-	if t.active.Load() != nil {
-		return nil, ErrBusy // before newRun starts anything
-	}
-	r, err := t.newRun(a, in, parent, held)
+	r, done, err := t.claim(a, in, parent, held)
 	if err != nil {
 		return nil, err
 	}
+	defer done()
+	return r.whole(ctx), nil
+}
+
+// claim makes a run and the thread its own. The caller calls done when it is over.
+func (t *Thread) claim(a *agent, in Input, parent *run, held *heldEvents) (r *run, done func(), err error) {
+	if t.active.Load() != nil {
+		return nil, nil, ErrBusy // before newRun starts anything
+	}
+	if r, err = t.newRun(a, in, parent, held); err != nil {
+		return nil, nil, err
+	}
 	if !t.active.CompareAndSwap(nil, r) {
 		r.release()
-		return nil, ErrBusy
+		return nil, nil, ErrBusy
 	}
-	// The thread is free before the observers have caught up: one of them may use it.
-	defer r.release()
-	defer t.active.Store(nil)
-	return r.whole(ctx), nil
+	return r, func() {
+		// The thread is free before the observers have caught up: one of them may use it.
+		t.active.Store(nil)
+		r.release()
+	}, nil
 }
 
 // lifecycle returns where the thread's last run stands.

@@ -2,9 +2,14 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/ddd26017/fixpoint/inference"
 )
 
 // Observer receives the events of runs. It can change nothing: what it gets are
@@ -219,22 +224,31 @@ func (p *pump) shut() {
 
 func (p *pump) join(start time.Time) { p.await(p.done, start) }
 
-// LogObserver returns an observer that writes events to a logger: failures and
-// conflicts as warnings, run and step boundaries as information, all else for
-// debugging.
+// LogObserver returns an observer that writes events to a logger, with the fields
+// that they have in traces: failures and conflicts as warnings, run and step
+// boundaries as information, all else for debugging.
 func LogObserver(logger *slog.Logger) Observer {
 	return ObserverFunc(func(e Event) {
-		h := e.Head()
-		attrs := []slog.Attr{
-			slog.String("run", h.Run), slog.Int("step", h.Step), slog.Uint64("seq", h.Seq),
-			slog.Uint64("revision", h.Revision),
+		if ctx, level := context.Background(), logLevel(e); logger.Enabled(ctx, level) {
+			logger.LogAttrs(ctx, level, e.Type(), logAttrs(e)...)
 		}
-		if h.Phase != 0 {
-			attrs = append(attrs, slog.String("phase", h.Phase.String()))
-		}
-		attrs = append(attrs, logAttrs(e)...)
-		logger.LogAttrs(context.Background(), logLevel(e), e.Type(), attrs...)
 	})
+}
+
+func logAttrs(e Event) (attrs []slog.Attr) {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return []slog.Attr{slog.String("error", err.Error())}
+	}
+	var fields map[string]any
+	if err := inference.JSON(text).Decode(&fields); err != nil {
+		return []slog.Attr{slog.String("error", err.Error())}
+	}
+	delete(fields, "time") // the log has its own
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		attrs = append(attrs, slog.Any(name, fields[name]))
+	}
+	return attrs
 }
 
 func logLevel(e Event) slog.Level {
@@ -257,26 +271,4 @@ func logLevel(e Event) slog.Level {
 		}
 	}
 	return slog.LevelDebug
-}
-
-func logAttrs(e Event) []slog.Attr {
-	switch e := e.(type) {
-	case RunFinished:
-		return []slog.Attr{slog.String("reason", string(e.Reason)), slog.String("error", e.Error), slog.Int("steps", e.Steps)}
-	case HookFinished:
-		return []slog.Attr{slog.String("plugin", e.Plugin), slog.String("hook", e.Hook), slog.String("status", string(e.Status)), slog.String("error", e.Error), slog.Duration("duration", e.Duration)}
-	case EffectFinished:
-		return []slog.Attr{slog.String("effect", e.Effect), slog.String("id", e.ID.String()), slog.String("plugin", e.Plugin), slog.String("handler", e.Handler), slog.String("error", e.Error)}
-	case ActionFinished:
-		return []slog.Attr{slog.String("action", e.Action), slog.Uint64("id", e.ID), slog.String("status", string(e.Status)), slog.String("error", e.Error)}
-	case Conflict:
-		return []slog.Attr{slog.String("key", e.Key), slog.String("entry", e.Entry), slog.String("winner", e.Winner), slog.String("loser", e.Loser), slog.String("fate", e.Fate)}
-	case GateClashed:
-		return []slog.Attr{slog.String("call", e.Call), slog.String("winner", e.Clash.Winner), slog.String("loser", e.Clash.Loser)}
-	case GateResolved:
-		return []slog.Attr{slog.String("call", e.Call), slog.String("tool", e.Tool), slog.String("decision", e.Decision.String()), slog.String("by", e.Plugin), slog.String("reason", e.Reason)}
-	case Warning:
-		return []slog.Attr{slog.String("plugin", e.Plugin), slog.String("message", e.Message)}
-	}
-	return nil
 }

@@ -67,16 +67,11 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 		return t.standing(a)
 	}
 	in.RunID = l.Run
-	r, err := t.newRun(a, in, nil, nil)
+	r, done, err := t.claim(a, in, nil, nil)
 	if err != nil {
 		return nil, err
 	}
-	if !t.active.CompareAndSwap(nil, r) {
-		r.release()
-		return nil, ErrBusy
-	}
-	defer r.release()
-	defer t.active.Store(nil)
+	defer done()
 	answered, err := r.decide(ds)
 	if errors.Is(err, errRepeat) {
 		return t.standing(a)
@@ -155,16 +150,11 @@ var errRepeat = errors.New("engine: the decisions were applied already")
 // says so, and RunEnd runs.
 func (t *Thread) callOff(ctx context.Context, a *agent, in Input, parent *run, held *heldEvents) (*Result, error) {
 	in.Messages = nil
-	r, err := t.newRun(a, in, parent, held)
+	r, done, err := t.claim(a, in, parent, held)
 	if err != nil {
 		return nil, err
 	}
-	if !t.active.CompareAndSwap(nil, r) {
-		r.release()
-		return nil, ErrBusy
-	}
-	defer r.release()
-	defer t.active.Store(nil)
+	defer done()
 	var end phase.Command
 	end.EndRun(phase.ReasonCancelled, "nobody is there to answer")
 	if err := r.apply(ctx, scene{}, end.Updates()...); err != nil {

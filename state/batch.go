@@ -14,6 +14,9 @@ type Batch struct {
 	// batch does not write them. Declare what the updates were decided on to
 	// exclude write skew.
 	Reads []AnyKey
+	// Required says that nothing of the call is to be committed if this batch is
+	// rejected.
+	Required bool
 
 	quiet bool // not persisted, since it comes from where things are kept
 }

@@ -434,3 +434,28 @@ func TestReadingAllocatesNothing(t *testing.T) {
 		}
 	}))
 }
+
+// A rejected batch that is required takes the whole call with it, whichever of the
+// batches it is; one that is not leaves the rest alone.
+func TestRequiredBatches(t *testing.T) {
+	a, b := state.NewCell("a", state.Options[int]{}), state.NewCell("b", state.Options[int]{})
+	for _, required := range []bool{false, true} {
+		store, err := state.NewStore(state.Config{Keys: []state.AnyKey{a, b}})
+		require.NoError(t, err)
+		res, err := store.Commit(
+			state.Batch{Owner: "first", Updates: []state.Update{a.With(1)}},
+			state.Batch{Owner: "second", Updates: []state.Update{b.With(2), a.With(2)}, Required: required},
+		)
+		require.NoError(t, err)
+		require.Len(t, res.Rejected, 1)
+		require.Equal(t, "first", res.Rejected[0].Err.Winner)
+		require.Equal(t, !required, res.Committed)
+		require.Same(t, store.Snapshot(), res.Snapshot)
+		want := 0
+		if !required {
+			want = 1
+		}
+		require.Equal(t, want, a.Get(store.Snapshot()))
+		require.Zero(t, b.Get(store.Snapshot()))
+	}
+}

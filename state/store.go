@@ -96,7 +96,8 @@ func (s *Store) At(rev uint64) (*Snapshot, bool) {
 //
 // Only keys and entries are compared, never the revision of the store, and
 // touching a key twice in one batch is no conflict. Run the author of a
-// rejected batch again on a newer snapshot.
+// rejected batch again on a newer snapshot. If a Required batch is rejected,
+// nothing is committed.
 //
 // An error means that nothing was committed. It is a *BatchError around
 // [ErrUnknownKey], an *ApplyError, or [ErrStale] for a Base of another store;
@@ -167,7 +168,8 @@ func (s *Store) try(batches []Batch, amend func(*Snapshot)) (result Result, done
 	if err := d.decide(batches); err != nil {
 		return result, true, err
 	}
-	if len(d.steps) == 0 && (amend == nil || len(d.rejected) > 0) {
+	refused := slices.ContainsFunc(d.rejected, func(r Rejection) bool { return batches[r.Index].Required })
+	if refused || len(d.steps) == 0 && (amend == nil || len(d.rejected) > 0) {
 		result.Rejected = d.rejected
 		return result, true, nil
 	}
