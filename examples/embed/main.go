@@ -1,12 +1,12 @@
-// Command embed shows the smallest agent on Fixpoint: one tool, one gate, one hook.
+// Command embed shows a small agent on Fixpoint: one tool, one gate, one hook.
 package main
 
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
@@ -17,17 +17,14 @@ var calls = state.NewCounter("demo.calls", state.Options[int64]{})
 
 func register(r *engine.Registrar) error {
 	r.Key(calls)
-	r.Tool(engine.NewTool(inference.ToolSpec{Name: "shout", Kind: "read"},
-		func(_ context.Context, _ *phase.Context, in struct{ Text string }) (engine.Output, error) {
-			return engine.Text(strings.ToUpper(in.Text)), nil
-		}))
+	r.Tool(engine.NewTool(inference.ToolSpec{Name: "add"}, func(_ context.Context, _ *phase.Context, in struct{ A, B int }) (engine.Output, error) {
+		return engine.Text(fmt.Sprint(in.A + in.B)), nil
+	}))
 	r.Gate(gate.Func(func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
-		if strings.Contains(string(pc.Call().Args), "secret") {
-			return gate.Block("no secrets"), nil
-		}
-		return gate.Approve(), nil
+		return gate.Approve().Because("adding is harmless"), nil
 	}))
 	r.Hook(phase.AfterToolExecute, phase.HookFunc(func(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
+		fmt.Println(pc.Call().Args, "is", pc.Result().Content)
 		cmd.Update(calls.With(1))
 		return cmd, nil
 	}))
@@ -35,21 +32,12 @@ func register(r *engine.Registrar) error {
 }
 
 func main() {
+	model := enginetest.NewScript(enginetest.Call("c1", "add", map[string]int{"A": 2, "B": 3}), enginetest.Say("done")) // stands in for a real one
 	eng, err := engine.New(engine.Config{Model: model, Plugins: []engine.Plugin{engine.NewPlugin("demo", register)}})
 	if err != nil {
 		panic(err)
 	}
 	thread, _ := eng.NewThread("")
-	result, err := thread.Run(context.Background(), engine.AgentSpec{ID: "demo"}, engine.Prompt("hello"))
+	result, err := thread.Run(context.Background(), engine.AgentSpec{ID: "demo"}, engine.Prompt("what is 2 + 3?"))
 	fmt.Println(result.Text, result.Reason, calls.Get(thread.Snapshot()), err)
 }
-
-// model stands in for a real one: it shouts what it was told, then reports.
-var model = inference.ModelFunc(func(_ context.Context, r inference.Request) (inference.Response, error) {
-	last := r.Messages[len(r.Messages)-1]
-	if last.Role == inference.RoleTool {
-		return inference.Response{Message: inference.Assistant("it said " + last.Result.Content)}, nil
-	}
-	args, err := inference.ToJSON(map[string]string{"Text": last.Text})
-	return inference.Response{Message: inference.Assistant("", inference.ToolCall{ID: "c1", Name: "shout", Args: args})}, err
-})

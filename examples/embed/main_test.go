@@ -9,7 +9,9 @@ import (
 
 func Example() {
 	main()
-	// Output: it said HELLO natural 1 <nil>
+	// Output:
+	// {"A":2,"B":3} is 5
+	// done natural 1 <nil>
 }
 
 // The README shows this program as it is.
