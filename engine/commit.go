@@ -96,6 +96,18 @@ func (r *run) apply(ctx context.Context, sc scene, updates ...state.Update) erro
 	return nil
 }
 
+// applyAll commits batches of which those of plugins are required: all or nothing.
+func (r *run) applyAll(ctx context.Context, lows []lowered) error {
+	res, err := r.commitLowered(ctx, lows)
+	if err == nil && len(res.Rejected) > 0 {
+		err = res.Rejected[0].Err
+	}
+	if err == nil {
+		r.committed(scene{}, res.Snapshot, lows)
+	}
+	return err
+}
+
 // submit commits a command that no hook or handler stands behind.
 func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Command) (*state.Snapshot, error) {
 	low, err := r.lower(&job{owner: plugin}, cmd, nil)

@@ -28,15 +28,9 @@ func (r *run) handOff(ctx context.Context) (done bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	lows = append(lows, off...)
-	res, err := r.commitLowered(ctx, lows)
-	if err != nil {
+	if err := r.applyAll(ctx, append(lows, off...)); err != nil {
 		return false, err
 	}
-	if len(res.Rejected) > 0 {
-		return false, res.Rejected[0].Err
-	}
-	r.committed(scene{}, res.Snapshot, lows)
 	r.agent.Store(next)
 	r.emit(scene{}, func(h Header) Event { return HandedOff{Header: h, From: old.spec.ID, To: to} })
 	return true, nil

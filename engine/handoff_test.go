@@ -90,7 +90,7 @@ func TestHandoffInOneCommit(t *testing.T) {
 	})
 	res := w.say("go")
 	stop()
-	require.Equal(t, []view{{}, {"for boss", "for boss", ""}, {"off", "for boss", "for expert"}}, seen)
+	require.Equal(t, []view{{"for boss", "for boss", ""}, {"off", "for boss", "for expert"}}, seen)
 	require.Equal(t, phase.ReasonNatural, res.Reason)
 	require.Equal(t, "expert", res.Agent)
 	require.Equal(t, "expert here", res.Text)

@@ -147,22 +147,14 @@ func (r *run) start(ctx context.Context) ending {
 	if len(r.input.Messages) > 0 {
 		updates = append(updates, Transcript.Append(r.input.Messages...))
 	}
-	if err := r.apply(ctx, scene{}, updates...); err != nil {
-		return r.failed(ctx, err)
+	lows := []lowered{{batch: state.Batch{Owner: engineName, Updates: updates}}}
+	activated, err := r.activation(ctx, nil, r.agent.Load())
+	if err == nil {
+		// In one commit: a run that began is one whose plugins were activated.
+		err = r.applyAll(ctx, append(lows, activated...))
 	}
-	lows, err := r.activation(ctx, nil, r.agent.Load())
 	if err != nil {
-		return r.failed(ctx, err)
-	}
-	if len(lows) > 0 {
-		res, err := r.commitLowered(ctx, lows)
-		if err == nil && len(res.Rejected) > 0 {
-			err = res.Rejected[0].Err
-		}
-		if err != nil {
-			return r.failed(ctx, err)
-		}
-		r.committed(scene{}, res.Snapshot, lows)
+		return r.failed(ctx, errors.Join(err, r.applyAll(ctx, lows)))
 	}
 	if _, err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
 		return r.failed(ctx, err)

@@ -3,6 +3,11 @@
 //	fixpoint run [SPEC] --dir DIR    run an agent and show what happens
 //	fixpoint check [SPEC]            say what is wrong with a spec
 //	fixpoint describe [SPEC]         list what its plugins register
+//	fixpoint pending --store STORE   list what kept runs wait for
+//	fixpoint approve TICKET          approve it and go on; also deny, answer
+//	fixpoint resume THREAD           go on after a crash
+//	fixpoint threads --store STORE   list the kept threads
+//	fixpoint verify --store STORE    look for damage
 //
 // Without SPEC it uses the built-in agent of examples/steward.
 package main

@@ -115,12 +115,12 @@ func (p *Plugin) Name() string { return "files" }
 // Register registers the tools.
 func (p *Plugin) Register(r *engine.Registrar) error {
 	r.Tool(
-		engine.NewTool(inference.ToolSpec{Name: ListTool, Kind: "read", Schema: listSchema,
-			Description: "List the files below a folder, with their sizes."}, p.list),
-		engine.NewTool(inference.ToolSpec{Name: SearchTool, Kind: "read", Schema: searchSchema,
-			Description: "Find the lines of text files that match a regular expression or a literal text."}, p.search),
-		engine.NewTool(inference.ToolSpec{Name: ReadTool, Kind: "read", Schema: readSchema,
-			Description: "Read a text file, or some of its lines."}, p.read),
+		reader{engine.NewTool(inference.ToolSpec{Name: ListTool, Kind: "read", Schema: listSchema,
+			Description: "List the files below a folder, with their sizes."}, p.list)},
+		reader{engine.NewTool(inference.ToolSpec{Name: SearchTool, Kind: "read", Schema: searchSchema,
+			Description: "Find the lines of text files that match a regular expression or a literal text."}, p.search)},
+		reader{engine.NewTool(inference.ToolSpec{Name: ReadTool, Kind: "read", Schema: readSchema,
+			Description: "Read a text file, or some of its lines."}, p.read)},
 		engine.NewTool(inference.ToolSpec{Name: WriteTool, Kind: "write", Schema: writeSchema,
 			Description: "Write a text file, replacing it if it exists."}, p.write),
 	)

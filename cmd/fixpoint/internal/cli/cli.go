@@ -36,6 +36,16 @@ type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
+// joined is errors.Join, but an exit code does not hide what went wrong besides.
+func joined(err error, others ...error) error {
+	more := errors.Join(others...)
+	var code exitError
+	if more != nil && errors.As(err, &code) {
+		return more
+	}
+	return errors.Join(err, more)
+}
+
 // usageError is a fault of the arguments or the spec.
 type usageError struct{ err error }
 
@@ -113,14 +123,17 @@ func newRoot(stdio IO) *cobra.Command {
 			"parallel on one snapshot and commit once, conflicts are retried, actions run round\n" +
 			"after round until none is left, and effects follow their commit.\n\n" +
 			"Without a spec the commands use the built-in agent \"steward\", which surveys a\n" +
-			"directory with a scripted model: it needs no key and no server.",
+			"directory with a scripted model: it needs no key and no server.\n\n" +
+			"A run that is kept in a store outlives its process: pending, approve, deny, answer,\n" +
+			"resume, threads and verify are about such runs.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(newRun(stdio), newCheck(stdio), newDescribe(stdio))
+	root.AddCommand(newRun(stdio), newCheck(stdio), newDescribe(stdio),
+		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio), newVerify(stdio))
 	return root
 }
 

@@ -124,7 +124,7 @@ func (f runFlags) claim(ctx context.Context, store *kept.Store, rec kept.Record)
 		return "", rec, err
 	case len(t.Open) > 0:
 		return "", rec, usageError{fmt.Errorf("fixpoint: thread %s waits for an answer to %s; answer it first, or use another thread", id, t.Open[0].Ticket.ID)}
-	case t.Under():
+	case t.Interrupted():
 		return "", rec, usageError{fmt.Errorf("fixpoint: thread %s has a run whose process ended; \"fixpoint resume %s\" goes on with it, or use another thread", id, id)}
 	}
 	rec.Runs = t.Record.Runs + 1

@@ -118,7 +118,7 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 	}
 	res, err := f.start(ctx, eng, s, screenful{printer, view, eng})
 	if err != nil {
-		return errors.Join(err, closeEngine(), closeLines(traces))
+		return joined(err, closeEngine(), closeLines(traces))
 	}
 	err = errors.Join(closeEngine(), closeLines(traces), printer.Err())
 	if !f.jsonl {
@@ -172,10 +172,7 @@ func (f showFlags) resolver(p *terminal.Printer, v *terminal.View, stdio IO, wai
 	keys := terminal.Keyboard{In: stdio.In}
 	tty, ok := isTerminal(stdio.In)
 	if waits && (f.pause || !ok) {
-		if !f.yes {
-			return nil // not even Pause, so that defaults of tickets count
-		}
-		return terminal.Pause{All: true}
+		return terminal.Pause{All: f.yes}
 	}
 	if ok {
 		keys.Echoes = true

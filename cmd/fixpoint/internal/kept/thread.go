@@ -21,11 +21,15 @@ type Thread struct {
 func (t Thread) Kept() bool { return t.Record.Run != "" }
 
 // Begun reports whether the recorded run has started, so that it can be resumed.
-func (t Thread) Begun() bool { return t.Lifecycle.Run == t.Record.Run && t.Lifecycle.Status != phase.Created }
+func (t Thread) Begun() bool {
+	return t.Lifecycle.Run == t.Record.Run && t.Lifecycle.Status != phase.Created
+}
 
-// Under reports whether a run is under way: as nobody else has the store open, the
-// process that ran it has ended.
-func (t Thread) Under() bool { return t.Kept() && !t.Begun() || t.Lifecycle.Status == phase.Running }
+// Interrupted reports whether the process of the run ended before the run did: it is
+// under way, and nobody else has the store open.
+func (t Thread) Interrupted() bool {
+	return t.Kept() && !t.Begun() || t.Lifecycle.Status == phase.Running
+}
 
 // Question is an open ticket and the call that it is about.
 type Question struct {

@@ -29,14 +29,14 @@ const maxBytes = 4 << 20
 // calls it by the display name.
 func New(file, display string) engine.Plugin {
 	return engine.NewPlugin(Name, func(r *engine.Registrar) error {
-		r.Tool(engine.NewTool(inference.ToolSpec{
+		r.Tool(replacer{engine.NewTool(inference.ToolSpec{
 			Name: Tool, Kind: "write",
 			Description: "Hand in the report. It is written to " + display + ".",
 			Schema: `{"type":"object","properties":{"content":{"type":"string","description":"the report in Markdown"}},` +
 				`"required":["content"],"additionalProperties":false}`,
 		}, func(_ context.Context, _ *phase.Context, in args) (engine.Output, error) {
 			return write(file, display, in)
-		}))
+		})})
 		return nil
 	})
 }

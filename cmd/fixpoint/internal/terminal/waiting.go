@@ -38,10 +38,18 @@ type Question struct {
 func (p *Printer) Waiting(all []Question) {
 	for _, q := range all {
 		p.gap()
-		p.line(p.s.note, "waiting", 0, p.s.bold.Render(clean(q.Call.Name))+":", clean(q.Ticket.Message))
-		p.whole("ticket", q.Ticket.ID)
-		p.whole("continue", q.Command)
+		p.Question(q)
 	}
+}
+
+// Question writes one open question, with the start of its call's arguments.
+func (p *Printer) Question(q Question) {
+	p.line(p.s.note, "waiting", 0, p.s.bold.Render(clean(q.Call.Name))+":", clean(q.Ticket.Message))
+	if q.Call.Args != "" {
+		p.line(p.s.dim, "args", 0, p.s.dim.Render(clip(clean(string(q.Call.Args)), 100)))
+	}
+	p.whole("ticket", q.Ticket.ID)
+	p.whole("continue", q.Command)
 }
 
 // whole writes a line that is not cut.

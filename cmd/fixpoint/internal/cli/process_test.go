@@ -1,0 +1,213 @@
+package cli_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/cli"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/enginetest"
+)
+
+// With childEnv set the test binary is the command. It stops for good once it has
+// written what childStop names, if that is set, so that a test can kill it there.
+const (
+	childEnv  = "FIXPOINT_CLI_CHILD"
+	childStop = "FIXPOINT_CLI_STOP"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv(childEnv) == "" {
+		os.Exit(m.Run())
+	}
+	out := io.Writer(os.Stdout)
+	if text := os.Getenv(childStop); text != "" {
+		out = &stopper{to: out, text: text}
+	}
+	os.Exit(cli.Run(context.Background(), os.Args[1:], cli.IO{In: os.Stdin, Out: out, Err: os.Stderr}))
+}
+
+// stopper blocks for ever once text was written, or that many lines where it is a
+// number.
+type stopper struct {
+	to   io.Writer
+	text string
+	n    int
+}
+
+func (s *stopper) Write(p []byte) (int, error) {
+	n, err := s.to.Write(p)
+	s.n += bytes.Count(p, []byte("\n"))
+	most, notNumber := strconv.Atoi(s.text)
+	if notNumber != nil && bytes.Contains(p, []byte(s.text)) || notNumber == nil && s.n >= most {
+		select {}
+	}
+	return n, err
+}
+
+// child is the command in a process of its own. Without a terminal nobody answers.
+func child(t *testing.T, stop string, args ...string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	require.NoError(t, err)
+	c := exec.Command(self, args...)
+	c.Env = append(os.Environ(), childEnv+"=1", childStop+"="+stop)
+	return c
+}
+
+// process runs the command in a process of its own until it ends.
+func process(t *testing.T, args ...string) outcome {
+	t.Helper()
+	var out, errs bytes.Buffer
+	c := child(t, "", args...)
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	if c.ProcessState == nil {
+		require.NoError(t, err)
+	}
+	return outcome{c.ProcessState.ExitCode(), out.String(), errs.String()}
+}
+
+// killed runs the command in a process of its own and kills it when it has written
+// what stop names.
+func killed(t *testing.T, stop string, args ...string) {
+	t.Helper()
+	c := child(t, stop, args...)
+	pipe, err := c.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, c.Start())
+	seen := 0
+	most, notNumber := strconv.Atoi(stop)
+	for scan := bufio.NewScanner(pipe); scan.Scan(); {
+		seen++
+		if notNumber != nil && strings.Contains(scan.Text(), stop) || notNumber == nil && seen >= most {
+			break
+		}
+	}
+	require.NoError(t, c.Process.Kill(), "it must not have ended")
+	require.Error(t, c.Wait())
+	require.Equal(t, -1, c.ProcessState.ExitCode(), "it ended by the signal")
+}
+
+// settled returns the ids of the calls of a thread whose results are in the store.
+func settled(t *testing.T, store string) map[string]bool {
+	t.Helper()
+	st, err := kept.Open(store)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	eng, err := engine.New(engine.Config{Journal: st.Journal})
+	require.NoError(t, err)
+	th, err := eng.OpenThread(t.Context(), "thread-1")
+	require.NoError(t, err)
+	calls := map[string]bool{}
+	for _, m := range engine.Transcript.Get(th.Snapshot()).All() {
+		if m.Result.CallID != "" {
+			calls[m.Result.CallID] = true
+		}
+	}
+	for _, c := range engine.ToolCalls.All(th.Snapshot()) {
+		if c.Ended {
+			calls[c.Call.ID] = true
+		}
+	}
+	return calls
+}
+
+// started returns the ids of the calls whose tools ran, by a trace.
+func started(t *testing.T, file string) map[string]int {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	calls := map[string]int{}
+	for _, e := range enginetest.Select[engine.ToolStarted](events(t, string(text))) {
+		calls[e.Call.ID]++
+	}
+	return calls
+}
+
+// finish goes on with a killed run in processes of their own, until the report is
+// there, and checks that no tool whose result was kept runs again.
+func finish(t *testing.T, dir, store string) {
+	t.Helper()
+	kept := settled(t, store)
+	traces := t.TempDir()
+	var ran []map[string]int
+	goOn := func(name string, args ...string) outcome {
+		trace := filepath.Join(traces, name)
+		got := process(t, append(args, "--store", store, "--trace", trace)...)
+		ran = append(ran, started(t, trace))
+		return got
+	}
+	got := goOn("resume", "resume", "thread-1")
+	require.Equal(t, cli.ExitWaiting, got.code, "%s%s", got.out, got.err)
+	require.Contains(t, got.out, "fixpoint approve "+reportTicket)
+	require.NoFileExists(t, filepath.Join(dir, ".fixpoint", "report.md"))
+	got = goOn("approve", "approve", reportTicket)
+	require.Equal(t, cli.ExitOK, got.code, "%s%s", got.out, got.err)
+
+	report, err := os.ReadFile(filepath.Join(dir, ".fixpoint", "report.md"))
+	require.NoError(t, err)
+	golden(t, "report.md", string(report))
+	all := map[string]int{} // by the processes after the kill
+	for _, calls := range ran {
+		for id, n := range calls {
+			require.False(t, kept[id], "%s ran again though its result was kept", id)
+			require.Equal(t, 1, n, id)
+			all[id] += n
+		}
+	}
+	require.Equal(t, 1, all["report"], "%v", all)
+	require.Equal(t, cli.ExitOK, process(t, "verify", "--store", store).code)
+}
+
+// Capability A14. Capability A18. The steward is stopped by kill -9 while it waits
+// at its approval, and approved and finished by a second process.
+func TestKilledAtItsApproval(t *testing.T) {
+	t.Parallel()
+	dir, store := garden(t), t.TempDir()
+	killed(t, "continue  fixpoint approve", "run", "--dir", dir, "--store", store)
+	require.Len(t, settled(t, store), 10)
+	trace := filepath.Join(t.TempDir(), "trace")
+	got := process(t, "approve", reportTicket, "--store", store, "--trace", trace)
+	require.Equal(t, cli.ExitOK, got.code, "%s%s", got.out, got.err)
+	require.Equal(t, map[string]int{"report": 1}, started(t, trace))
+	report, err := os.ReadFile(filepath.Join(dir, ".fixpoint", "report.md"))
+	require.NoError(t, err)
+	golden(t, "report.md", string(report))
+	for id, n := range audited(t, dir) {
+		require.Equal(t, 1, n, "%s ran more than once", id)
+	}
+}
+
+// Without a kill the exit codes are 3 and 0.
+func TestApprovedByAnotherProcess(t *testing.T) {
+	t.Parallel()
+	dir, store := garden(t), t.TempDir()
+	got := process(t, "run", "--dir", dir, "--store", store)
+	require.Equal(t, cli.ExitWaiting, got.code, "%s%s", got.out, got.err)
+	got = process(t, "approve", reportTicket, "--store", store)
+	require.Equal(t, cli.ExitOK, got.code, "%s%s", got.out, got.err)
+	require.FileExists(t, filepath.Join(dir, ".fixpoint", "report.md"))
+}
+
+// Capability A18. The steward is stopped by kill -9 while it works, wherever that
+// may be, and gone on with by a second process.
+func TestKilledAtWork(t *testing.T) {
+	t.Parallel()
+	for _, lines := range []int{6, 8, 14, 25, 41, 55, 70, 85} {
+		dir, store := garden(t), t.TempDir()
+		killed(t, strconv.Itoa(lines), "run", "--dir", dir, "--store", store)
+		finish(t, dir, store)
+	}
+}

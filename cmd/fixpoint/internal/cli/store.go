@@ -1,0 +1,131 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/gate"
+)
+
+// storeFlag adds the flag for a store that has to be there.
+func storeFlag(c *cobra.Command, folder *string) {
+	c.Flags().StringVar(folder, "store", "", "the `folder` of the store, as given to run")
+}
+
+// exactly accepts that many arguments, which are called so.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		want := strings.Join(names, " ")
+		if want == "" {
+			want = "no arguments"
+		}
+		return usageError{fmt.Errorf("%s takes %s, got %d arguments; see %s --help", c.Name(), want, len(args), c.CommandPath())}
+	}
+}
+
+// withStore opens a store for as long as do runs.
+func withStore(folder string, open func(folder string) (*kept.Store, error), do func(*kept.Store) error) error {
+	if folder == "" {
+		return usageError{errors.New("fixpoint: --store is missing; name the folder that was given to run")}
+	}
+	store, err := open(folder)
+	if err != nil {
+		return storeFault(err)
+	}
+	return joined(do(store), store.Close())
+}
+
+// storeFault turns what is wrong with how a store was asked into a fault of the
+// arguments.
+func storeFault(err error) error {
+	for _, kind := range []error{kept.ErrNoStore, kept.ErrNoTicket, kept.ErrSeveral} {
+		if errors.Is(err, kind) {
+			return usageError{fmt.Errorf("fixpoint: %w", err)}
+		}
+	}
+	return fmt.Errorf("fixpoint: %w", err)
+}
+
+// absolute is filepath.Abs that leaves "" as it is.
+func absolute(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	return filepath.Abs(path)
+}
+
+// reopened returns the session that goes on with a thread as its record says.
+func (f showFlags) reopened(store *kept.Store, t kept.Thread) (session, error) {
+	rec := t.Record
+	if !t.Kept() {
+		return session{}, usageError{fmt.Errorf("fixpoint: thread %s was not started by \"fixpoint run\"; its own program has to go on with it", t.ID)}
+	}
+	a, err := loadAgent(rec.Spec)
+	if err != nil {
+		return session{}, err
+	}
+	w, err := newWorkspace(rec.Dir, rec.Report, f.hidden(store.Folder, rec.Trace)...)
+	return session{agent: a, workspace: w, store: store, thread: t.ID}, err
+}
+
+// questions returns what a run waits for, with the commands that answer.
+func questions(folder string, th *engine.Thread, tickets []gate.Ticket) []terminal.Question {
+	var all []terminal.Question
+	for _, t := range tickets {
+		c, _ := engine.ToolCalls.Get(th.Snapshot(), t.Call)
+		all = append(all, terminal.Question{Ticket: t, Call: c.Call, Command: answerCommand(folder, t)})
+	}
+	return all
+}
+
+// answerCommand is what to type to approve or answer.
+func answerCommand(folder string, t gate.Ticket) string {
+	words := []string{"fixpoint", "approve", quote(t.ID), "--store", quote(folder)}
+	if t.Kind != gate.Confirm {
+		words = []string{"fixpoint", "answer", quote(t.ID), "VALUE-AS-JSON", "--store", quote(folder)}
+	}
+	return strings.Join(words, " ")
+}
+
+// quote makes one word of a text for a shell.
+func quote(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(`/._-:\`, r)
+	}
+	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// remember tells the view of the calls of the step that a run stands in.
+func remember(th *engine.Thread, show screenful) {
+	for _, c := range engine.ToolCalls.All(th.Snapshot()) {
+		show.view.Remember(c.Call)
+	}
+}
+
+// onThread opens the store and finds how a thread of it stands.
+func onThread(ctx context.Context, folder, id string, do func(*kept.Store, kept.Thread) error) error {
+	return withStore(folder, kept.Open, func(store *kept.Store) error {
+		t, err := store.Thread(ctx, id)
+		if err != nil {
+			return storeFault(err)
+		}
+		if !t.Kept() && t.Lifecycle.Run == "" {
+			return usageError{fmt.Errorf("fixpoint: there is no thread %q in %s; \"fixpoint threads\" lists them", id, folder)}
+		}
+		return do(store, t)
+	})
+}
