@@ -40,7 +40,7 @@ type Config struct {
 	EffectMode effects.Mode
 
 	// Journal keeps threads where they outlive the process. A commit counts once it
-	// is kept there. Nil keeps them in memory, at no cost.
+	// is kept there. Nil keeps them in memory, at no cost. The engine does not close it.
 	Journal Journal
 
 	Limits Limits

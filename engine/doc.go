@@ -16,6 +16,9 @@
 //	  StepEnd                                              ... step by step
 //	RunEnd                                                 ... once, however it ends
 //
+// A call that needs a person's answer leaves the run waiting, without a goroutine,
+// until Thread.Resume.
+//
 // # A phase
 //
 // The hooks of active plugins run tier by tier; those of one tier in parallel on
@@ -31,8 +34,10 @@
 // section*.go), plugins register (plugin.go, registrar.go, manifest*.go), a run
 // loops over steps (loop.go, infer.go, stop.go), a phase gathers hooks
 // (gather.go, job.go, commit.go) and converges (converge.go), a tool call passes
-// the choke point (tools.go, gates.go, tickets.go), and all of it is told in
-// events (event.go, observer.go).
+// the choke point (tools.go, gates.go, tickets.go, settle.go), and all of it is
+// told in events (event.go, observer.go). A run that waits goes on with decisions
+// (resume.go, decision.go); a thread outlives its process in a journal (journal.go,
+// persist.go) and can be forked (fork.go).
 //
 // # User code
 //
