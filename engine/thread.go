@@ -49,6 +49,10 @@ func (e *Engine) newThread(id string, journal Journal) (*Thread, error) {
 // ID returns the thread's id.
 func (t *Thread) ID() string { return t.id }
 
+// Agent returns the id of the agent that runs on the thread, or ran last, after
+// handoffs; "" before the first run.
+func (t *Thread) Agent() string { return activeAgent.Get(t.store.Snapshot()) }
+
 // Snapshot returns the state as of now. It never blocks.
 func (t *Thread) Snapshot() *state.Snapshot { return t.store.Snapshot() }
 

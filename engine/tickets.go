@@ -42,7 +42,9 @@ func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin
 			return t, nil, context.Cause(ctx)
 		}
 		if err != nil {
-			r.warn(sc, plugin, "ticket %s: the resolver failed: %v", t.ID, err)
+			if !errors.Is(err, gate.ErrLeftOpen) {
+				r.warn(sc, plugin, "ticket %s: the resolver failed: %v", t.ID, err)
+			}
 			return t, nil, nil
 		}
 		answer, by = given, "resolver"

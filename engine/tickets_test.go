@@ -691,3 +691,24 @@ func TestAYesCountsUnderDefaultDeny(t *testing.T) {
 		require.Equal(t, want, w.one().Outcome)
 	}
 }
+
+// Capability M5. A resolver may leave a question open, which is no failure: the run
+// waits, and nobody is warned.
+func TestAResolverLeavesAQuestionOpen(t *testing.T) {
+	for _, fault := range []error{gate.ErrLeftOpen, errors.New("no line")} {
+		w := gbNew(t, engine.Config{
+			Model: gbScript(gbAsk(gbCall("c1", "t", "{}"))),
+			Plugins: []engine.Plugin{gbTools(gbToolOf("t", nil)), gbGate("asks", func(context.Context, *phase.Context) (gate.Decision, error) {
+				return gate.Ask(gate.Ticket{Message: "may it?"}), nil
+			})},
+			Resolver: gate.ResolverFunc(func(context.Context, gate.Ticket) (phase.Answer, error) { return phase.Answer{}, fault }),
+		})
+		require.Equal(t, phase.Waiting, w.say("go").Status)
+		require.Equal(t, "agent", w.thread.Agent())
+		warnings := 1
+		if fault == gate.ErrLeftOpen {
+			warnings = 0
+		}
+		require.Len(t, gbOf[engine.Warning](w.events), warnings)
+	}
+}

@@ -9,6 +9,10 @@ var (
 	// ErrUnknownKind is the fault of a gate that returned no known kind of decision.
 	ErrUnknownKind = errors.New("gate: unknown kind of decision")
 
+	// ErrLeftOpen is what a Resolver returns to leave a question open: nobody is there
+	// now, and the run shall wait.
+	ErrLeftOpen = errors.New("gate: the ticket is left open")
+
 	// ErrFailed is the kind of *FailedError.
 	ErrFailed = errors.New("gate: policy could not be checked")
 )

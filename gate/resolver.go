@@ -8,7 +8,8 @@ import (
 
 // Resolver answers tickets in place: a terminal prompt, a chat, a rule. It is
 // called outside every lock and may take as long as it likes; that time counts
-// against no deadline but the run's context. An error leaves the question open.
+// against no deadline but the run's context. An error leaves the question open, and
+// is warned about unless it is ErrLeftOpen.
 type Resolver interface {
 	Resolve(ctx context.Context, t Ticket) (phase.Answer, error)
 }

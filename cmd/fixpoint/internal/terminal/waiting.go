@@ -2,7 +2,6 @@ package terminal
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/gate"
@@ -14,13 +13,10 @@ import (
 // it approves confirmations if All says so, and leaves other questions open.
 type Pause struct{ All bool }
 
-// errLeftOpen makes the engine leave a question open.
-var errLeftOpen = errors.New("nobody is there to answer; the run waits")
-
 // Resolve approves or leaves the question open.
 func (p Pause) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	if !p.All || t.Kind != gate.Confirm {
-		return phase.Answer{}, errLeftOpen
+		return phase.Answer{}, gate.ErrLeftOpen
 	}
 	return Yes{}.Resolve(ctx, t)
 }
