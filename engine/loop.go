@@ -30,14 +30,15 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 	if err != nil {
 		return nil, err
 	}
-	if lifecycle(t.Snapshot()).Status == phase.Waiting {
-		return nil, ErrWaiting
-	}
 	r, done, err := t.claim(a, in, parent, held)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
+	// Only now, since the run before may have begun to wait until the thread was free.
+	if lifecycle(t.Snapshot()).Status == phase.Waiting {
+		return nil, ErrWaiting
+	}
 	return r.whole(ctx), nil
 }
 

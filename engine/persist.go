@@ -42,7 +42,7 @@ const unknownTries = 8
 // save appends one commit. After a conflict, a fence or an outcome that stays
 // unknown the chain is broken: somebody else may have the thread, and it must be
 // opened anew.
-func (c *chain) save(next *state.Snapshot, d state.Delta) error {
+func (c *chain) save(next *state.Snapshot, d state.Delta) (err error) {
 	if c.broken != nil {
 		return c.broken
 	}
@@ -51,7 +51,13 @@ func (c *chain) save(next *state.Snapshot, d state.Delta) error {
 		return err
 	}
 	commit := JournalCommit{Thread: c.thread, Base: c.revision, Epoch: c.epoch, Time: c.now(), Record: record}
-	if c.whole.Swap(false) {
+	whole := c.whole.Swap(false)
+	defer func() {
+		if whole && err != nil {
+			c.whole.Store(true) // still to be done
+		}
+	}()
+	if whole {
 		dump, err := next.Export()
 		if err != nil {
 			return err

@@ -263,3 +263,37 @@ func TestPersistedThreadOfOtherPrograms(t *testing.T) {
 	_, err = bare.OpenThread(t.Context(), "")
 	require.ErrorIs(t, err, engine.ErrInput)
 }
+
+// Capability A15. What is imported into a thread that is kept is kept too.
+func TestPersistedImport(t *testing.T) {
+	store := memstore.New(memstore.Options{})
+	shop := newPeShop()
+	source, err := shop.engine(t, nil).NewThread("source")
+	require.NoError(t, err)
+	_, err = source.Run(t.Context(), peSpec, engine.Prompt("sell two"))
+	require.NoError(t, err)
+	dump, err := source.Export()
+	require.NoError(t, err)
+
+	eng := shop.engine(t, store)
+	th, err := eng.NewThread("t")
+	require.NoError(t, err)
+	require.NoError(t, th.Import(dump, state.KeepUnknown))
+	_, err = th.Resume(t.Context(), peSpec, engine.Input{}, feYes)
+	require.NoError(t, err)
+	back, err := eng.OpenThread(t.Context(), "t")
+	require.NoError(t, err)
+	want, err := th.Export()
+	require.NoError(t, err)
+	got, err := back.Export()
+	require.NoError(t, err)
+	require.Equal(t, want.Entries, got.Entries)
+	require.EqualValues(t, 2, shop.sold.Get(back.Snapshot()))
+
+	other, err := eng.NewThread("alone")
+	require.NoError(t, err)
+	require.NoError(t, other.Import(dump, state.KeepUnknown))
+	alone, err := eng.OpenThread(t.Context(), "alone")
+	require.NoError(t, err)
+	require.Equal(t, source.Tickets(), alone.Tickets())
+}

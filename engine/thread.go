@@ -84,9 +84,16 @@ func (t *Thread) Import(d state.Dump, p state.UnknownPolicy) error {
 	for {
 		now := t.lastID.Load()
 		if now >= last || t.lastID.CompareAndSwap(now, last) {
-			return nil
+			break
 		}
 	}
+	if t.chain == nil {
+		return nil
+	}
+	// An import is not in the journal by itself: a commit that carries the whole state is.
+	t.chain.whole.Store(true)
+	_, err = t.store.Commit(state.Batch{Owner: engineName, Updates: []state.Update{lastID.With(last)}})
+	return err
 }
 
 // Submit commits a command from outside the run: its updates, actions and effects.

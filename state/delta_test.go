@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -171,6 +172,30 @@ func TestPersistRefusesTheCommit(t *testing.T) {
 	require.Equal(t, int64(2), k.count.Get(res.Snapshot))
 	require.Equal(t, uint64(1), res.Snapshot.Revision())
 	require.Equal(t, 1, told)
+}
+
+// A Persist that panics or ends its goroutine refuses the commit and leaves no lock
+// behind.
+func TestPersistThatBreaks(t *testing.T) {
+	k := newDeltaKeys()
+	var how func()
+	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(*state.Snapshot, state.Delta) error { how(); return nil }})
+	require.NoError(t, err)
+	how = func() { panic("torn") }
+	_, err = store.Commit(state.Batch{Updates: []state.Update{k.count.With(1)}})
+	require.ErrorContains(t, err, "torn")
+	how = runtime.Goexit
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		_, _ = store.Commit(state.Batch{Updates: []state.Update{k.count.With(1)}})
+	}()
+	<-gone
+	require.Zero(t, store.Snapshot().Revision())
+	how = func() {}
+	_, err = store.Commit(state.Batch{Updates: []state.Update{k.count.With(2)}})
+	require.NoError(t, err)
+	require.Equal(t, int64(2), k.count.Get(store.Snapshot()))
 }
 
 // Records come one at a time and in order, however many goroutines commit.

@@ -208,11 +208,7 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 		d.stamps[i].rev = next.rev
 	}
 	if s.persist != nil && !quiet(batches) {
-		// Nobody else publishes meanwhile, since that takes the order.
-		s.mu.Unlock()
-		err = s.save(now, next)
-		s.mu.Lock()
-		if err != nil {
+		if err := s.save(now, next); err != nil {
 			return nil, false, err
 		}
 	}
@@ -227,11 +223,18 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 	return next, s.enqueue(now, next, d, batches), nil
 }
 
+// save persists a commit without the lock, which the caller holds before and after.
+// Nobody else publishes meanwhile, since that takes the order.
 func (s *Store) save(now, next *Snapshot) error {
-	d, err := delta(now, next)
-	if err == nil {
-		err = s.persist(next, d)
-	}
+	s.mu.Unlock()
+	defer s.mu.Lock() // also when Persist panics or ends the goroutine
+	_, err := guard("persist", func() (struct{}, error) {
+		d, err := delta(now, next)
+		if err == nil {
+			err = s.persist(next, d)
+		}
+		return struct{}{}, err
+	})
 	return err
 }
 
