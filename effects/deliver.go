@@ -15,19 +15,20 @@ func (d *Dispatcher) work(collect func(Outcome)) {
 		}
 	}()
 	for ; more; q, more = d.next() {
-		o := d.deliver(q)
+		o, givenUp := d.deliver(q)
 		collect(o)
-		d.report(o)
+		if !givenUp { // else the drain that gave it up reports it
+			d.report(o)
+		}
 	}
 }
 
-func (d *Dispatcher) deliver(q queued) Outcome {
-	o := q.failed(nil)
+func (d *Dispatcher) deliver(q queued) (o Outcome, givenUp bool) {
+	o = q.failed(nil)
 	r, err := d.handlers.find(q.Effect)
 	if err != nil {
-		q.end(nil)
 		o.Err = err
-		return o
+		return o, q.end(nil)
 	}
 	limit := d.config.Timeout
 	if own := r.Handler.timeout; own != nil {
@@ -42,10 +43,10 @@ func (d *Dispatcher) deliver(q queued) Outcome {
 	start := d.config.Now()
 	o.Err = call(ctx, r, q.Delivery)
 	o.Handler, o.Duration = r.Plugin, d.config.Now().Sub(start)
-	if q.end(nil) {
+	if givenUp = q.end(nil); givenUp {
 		o.Err = ErrUndelivered
 	}
-	return o
+	return o, givenUp
 }
 
 // call runs the handler in a goroutine of its own, so that it can be left behind and may even end its goroutine. A

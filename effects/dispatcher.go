@@ -119,20 +119,19 @@ func (d *Dispatcher) cutShort(cause error, closing bool) error {
 	left := d.queue
 	d.queue = nil
 	d.closed = d.closed || closing
-	count := len(left)
 	if d.current.giveUp != nil && d.current.end(ErrUndelivered) {
-		d.current.giveUp = nil // it is counted once
-		count++
+		d.current.giveUp = nil // it is counted once, and reported here, before the drain ends
+		left = slices.Insert(left, 0, d.current)
 	}
 	d.mu.Unlock()
 
 	for _, q := range left {
 		d.report(q.failed(ErrUndelivered))
 	}
-	if count == 0 {
+	if len(left) == 0 {
 		return nil
 	}
-	return &UndeliveredError{Count: count, Err: cause}
+	return &UndeliveredError{Count: len(left), Err: cause}
 }
 
 // admit puts one delivery into the queue, before those of later commits. The caller holds the mutex.

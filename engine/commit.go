@@ -137,9 +137,9 @@ func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Ou
 		return nil
 	}
 	// An effect does not end with its run, but it gets no more than the grace then.
-	over := make(chan struct{})
-	defer close(over)
-	defer context.AfterFunc(ctx, func() {
+	over, told := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
 		grace := time.NewTimer(r.eng.config.Limits.Grace)
 		defer grace.Stop()
 		select {
@@ -147,8 +147,11 @@ func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Ou
 		case <-grace.C:
 			_ = r.dispatch.Drain(ctx) // which has ended: gives up what is left
 		}
-	})()
+	})
 	out := r.dispatch.Deliver(ctx, list)
+	if close(over); !stop() {
+		<-told // what was given up counts before the run goes on
+	}
 	if len(out) == 0 || !tooLate(out[0]) {
 		return out
 	}

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -196,10 +195,7 @@ func (r *run) warn(sc scene, plugin, format string, args ...any) {
 // depend on the timing of a background.
 func (r *run) drain(ctx context.Context) {
 	// Failures are in each effect's outcome; the error of the drain repeats them.
-	if err := r.dispatch.Close(ctx); errors.Is(err, effects.ErrUndelivered) {
-		// The effect at work was given up on; its outcome is on its way.
-		_ = r.dispatch.Close(context.WithoutCancel(ctx))
-	}
+	_ = r.dispatch.Close(ctx)
 	for _, e := range r.background.take() {
 		e.header = r.header(scene{})
 		r.send(e, true)
