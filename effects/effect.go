@@ -14,6 +14,9 @@ type frozen string
 // Name returns the name of its spec, or "" for the zero Effect.
 func (e Effect) Name() string { return e.kind.title() }
 
+// Durable reports whether its spec says that it must not be lost; see the option [Durable].
+func (e Effect) Durable() bool { return e.kind != nil && e.kind.durable }
+
 // Err returns why the effect cannot be sent, or nil: its payload could not be frozen ([PayloadError]), or it is the
 // zero Effect ([UnknownEffectError]).
 func (e Effect) Err() error {

@@ -23,12 +23,21 @@ type kind struct {
 	name    string
 	payload string // the type
 	freeze  bool
+	durable bool
 	read    func(text []byte) (any, error)
 }
 
+// SpecOption changes what becomes of a spec's effects.
+type SpecOption func(*kind)
+
+// Durable says that the effects must not be lost: where the engine has a journal with an outbox, they are kept there
+// with their commit until they were delivered, also by a later process. They arrive at least once, always with the
+// same id. Their payloads must survive JSON.
+func Durable() SpecOption { return func(k *kind) { k.durable = true } }
+
 // NewSpec returns a new spec. The name is what people and traces see; it must not be empty.
-func NewSpec[P any](name string) Spec[P] {
-	return Spec[P]{&kind{
+func NewSpec[P any](name string, opts ...SpecOption) Spec[P] {
+	k := &kind{
 		name:    name,
 		payload: reflect.TypeFor[P]().String(),
 		freeze:  state.CheckAlias[P]() != nil,
@@ -39,7 +48,13 @@ func NewSpec[P any](name string) Spec[P] {
 			}
 			return p, nil
 		},
-	}}
+	}
+	for _, o := range opts {
+		if o != nil {
+			o(k)
+		}
+	}
+	return Spec[P]{k}
 }
 
 // Name returns the spec's name.

@@ -44,6 +44,9 @@ func (r *run) lower(j *job, cmd phase.Command, base *state.Snapshot) (lowered, e
 			return lowered{}, err
 		}
 		low.batch.Updates = append(low.batch.Updates, emitted.With(int64(len(parts.Effects))))
+		if r.th.chain != nil {
+			low.batch.Note = note{run: r.info.ID, owner: j.owner, effects: parts.Effects}
+		}
 	}
 	return low, nil
 }
@@ -136,38 +139,47 @@ func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Ou
 	if len(list) == 0 {
 		return nil
 	}
-	// An effect does not end with its run, but it gets no more than the grace then.
-	over, told := make(chan struct{}), make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
-		grace := time.NewTimer(r.eng.config.Limits.Grace)
-		defer grace.Stop()
-		select {
-		case <-over:
-		case <-grace.C:
-			_ = r.dispatch.Drain(ctx) // which has ended: gives up what is left
-		}
-	})
-	out := r.dispatch.Deliver(ctx, list)
-	if close(over); !stop() {
-		<-told // what was given up counts before the run goes on
-	}
+	out := r.eng.deliver(ctx, r.dispatch, list)
 	if len(out) == 0 || !tooLate(out[0]) {
 		return out
 	}
-	d, err := r.dispatcher(effects.Inline, func(o effects.Outcome) { r.emit(scene{aside: true}, effectFinished(o)) })
+	d, err := r.eng.dispatcher(effects.Inline, func(o effects.Outcome) {
+		r.th.chain.over(o)
+		r.emit(scene{aside: true}, effectFinished(o))
+	})
 	if err != nil {
 		return out
 	}
 	return d.Deliver(ctx, list)
 }
 
+// deliver delivers effects, which do not end with ctx but get no more than the grace
+// then.
+func (e *Engine) deliver(ctx context.Context, d *effects.Dispatcher, list []effects.Delivery) []effects.Outcome {
+	over, told := make(chan struct{}), make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(told)
+		grace := time.NewTimer(e.config.Limits.Grace)
+		defer grace.Stop()
+		select {
+		case <-over:
+		case <-grace.C:
+			_ = d.Drain(ctx) // which has ended: gives up what is left
+		}
+	})
+	out := d.Deliver(ctx, list)
+	if close(over); !stop() {
+		<-told // what was given up counts before the caller goes on
+	}
+	return out
+}
+
 // tooLate reports whether the dispatcher refused an effect because it had closed.
 func tooLate(o effects.Outcome) bool { return o.Handler == "" && errors.Is(o.Err, effects.ErrClosed) }
 
-func (r *run) dispatcher(m effects.Mode, report func(effects.Outcome)) (*effects.Dispatcher, error) {
-	c := &r.eng.config
-	return effects.NewDispatcher(r.eng.effects, effects.Config{
+func (e *Engine) dispatcher(m effects.Mode, report func(effects.Outcome)) (*effects.Dispatcher, error) {
+	c := &e.config
+	return effects.NewDispatcher(e.effects, effects.Config{
 		Mode: m, Queue: c.Limits.EffectQueue, Timeout: c.Limits.EffectTimeout, Now: c.Now, Report: report,
 	})
 }

@@ -42,6 +42,11 @@ type Config struct {
 	// Journal keeps threads where they outlive the process. A commit counts once it
 	// is kept there. Nil keeps them in memory, at no cost. The engine does not close it.
 	Journal Journal
+	// Owner names this engine among those that share the journal. With it, and a
+	// journal that is a Leaser, a run has the lease of its thread while it is under
+	// way, and Run and Resume return ErrLeaseHeld while somebody else has it. Without
+	// it, of two engines that run one thread the later one learns of it when it commits.
+	Owner string
 
 	Limits Limits
 
@@ -86,6 +91,9 @@ type Limits struct {
 	EffectTimeout   time.Duration // for effect handlers without a Timeout of their own: none
 	EffectQueue     int           // undelivered background effects per run: 1024
 	JournalTimeout  time.Duration // for keeping one commit, repeats included: 30 s
+	Lease           time.Duration // that a run has its thread for without renewing it: 30 s
+	OutboxDelay     time.Duration // before another process may deliver a durable effect, where there are others: 1 min
+	EffectTries     int           // deliveries of a durable effect before it is given up: 8
 	SlowHook        time.Duration // a hook that takes longer is warned about: 5 s
 	Grace           time.Duration // for RunEnd, background effects and observers at the end of a run: 10 s
 	EventBuffer     int           // events an observer may be behind: 4096
@@ -122,6 +130,9 @@ func (l Limits) withDefaults() (Limits, error) {
 	span("ActionTimeout", &l.ActionTimeout, 0)
 	span("EffectTimeout", &l.EffectTimeout, 0)
 	span("DelegateTimeout", &l.DelegateTimeout, 0)
+	count("EffectTries", &l.EffectTries, 8)
+	span("Lease", &l.Lease, 30*time.Second)
+	span("OutboxDelay", &l.OutboxDelay, time.Minute)
 	span("JournalTimeout", &l.JournalTimeout, 30*time.Second)
 	span("SlowHook", &l.SlowHook, 5*time.Second)
 	span("Grace", &l.Grace, 10*time.Second)

@@ -29,6 +29,8 @@ type Engine struct {
 	specs   map[string]AgentSpec // Config.Agents
 	agents  map[string]*agent    // Config.Agents, made ready
 	closed  atomic.Bool
+
+	underway sync.Map // EffectRefs of outbox entries that runs deliver themselves
 }
 
 type actionEntry struct {

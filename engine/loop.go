@@ -30,7 +30,7 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 	if err != nil {
 		return nil, err
 	}
-	r, done, err := t.claim(a, in, parent, held)
+	r, done, err := t.claim(ctx, a, in, parent, held)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held 
 }
 
 // claim makes a run and the thread its own. The caller calls done when it is over.
-func (t *Thread) claim(a *agent, in Input, parent *run, held *heldEvents) (r *run, done func(), err error) {
+func (t *Thread) claim(ctx context.Context, a *agent, in Input, parent *run, held *heldEvents) (r *run, done func(), err error) {
 	if t.active.Load() != nil {
 		return nil, nil, ErrBusy // before newRun starts anything
 	}
@@ -53,6 +53,11 @@ func (t *Thread) claim(a *agent, in Input, parent *run, held *heldEvents) (r *ru
 	if !t.active.CompareAndSwap(nil, r) {
 		r.release()
 		return nil, nil, ErrBusy
+	}
+	if r.lease, err = t.chain.acquire(ctx); err != nil {
+		t.active.Store(nil)
+		r.release()
+		return nil, nil, err
 	}
 	return r, func() {
 		// The thread is free before the observers have caught up: one of them may use it.
@@ -116,6 +121,8 @@ func (r *run) whole(ctx context.Context) *Result {
 
 // loop does what comes first and then step after step, until the run ends or waits.
 func (r *run) loop(ctx context.Context, first func(context.Context) ending) *Result {
+	ctx, stop := r.hold(ctx)
+	defer stop()
 	ctx, cancel := r.deadline(ctx)
 	defer cancel()
 	returned := false

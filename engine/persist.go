@@ -1,115 +1,14 @@
 package engine
 
 import (
-	"bytes"
 	"context"
-	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"sync/atomic"
-	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
-
-// recordVersion is the first byte of every record and snapshot. A newer one is
-// refused: who wrote it knew more.
-const recordVersion = 1
-
-// ErrRecord is returned when a journal holds what this program cannot read.
-var ErrRecord = errors.New("engine: unreadable record in the journal")
-
-// chain writes the commits of one thread to a journal. The store calls save one
-// commit at a time and in order, which is all the locking there is.
-type chain struct {
-	journal  Journal
-	thread   string
-	limit    time.Duration
-	now      func() time.Time
-	revision uint64 // of the journal, which counts leases too
-	epoch    uint64
-	broken   error       // why nothing more can be written
-	whole    atomic.Bool // the next commit carries the whole state, so that the store can drop the tail
-}
-
-// unknownTries is how often an append whose outcome is unknown is repeated.
-const unknownTries = 8
-
-// save appends one commit. After a conflict, a fence or an outcome that stays
-// unknown the chain is broken: somebody else may have the thread, and it must be
-// opened anew.
-func (c *chain) save(next *state.Snapshot, d state.Delta) (err error) {
-	if c.broken != nil {
-		return c.broken
-	}
-	record, err := encodeRecord(d)
-	if err != nil {
-		return err
-	}
-	commit := JournalCommit{Thread: c.thread, Base: c.revision, Epoch: c.epoch, Time: c.now(), Record: record}
-	whole := c.whole.Swap(false)
-	defer func() {
-		if whole && err != nil {
-			c.whole.Store(true) // still to be done
-		}
-	}()
-	if whole {
-		dump, err := next.Export()
-		if err != nil {
-			return err
-		}
-		if commit.Snapshot, err = encodeRecord(dump); err != nil {
-			return err
-		}
-	}
-	if _, err := rand.Read(commit.ID[:]); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.limit)
-	defer cancel()
-	rev, err := c.journal.Append(ctx, commit)
-	for try := 1; errors.Is(err, ErrUnknownOutcome) && try < unknownTries && ctx.Err() == nil; try++ {
-		rev, err = c.journal.Append(ctx, commit)
-	}
-	switch {
-	case err == nil && rev != c.revision+1:
-		err = fmt.Errorf("%w: the journal answered revision %d to an append at %d", ErrCorrupt, rev, c.revision)
-	case err == nil:
-		c.revision = rev
-		return nil
-	}
-	err = fmt.Errorf("engine: thread %s could not be saved: %w", c.thread, err)
-	if errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrJournalConflict) || errors.Is(err, ErrFenced) ||
-		errors.Is(err, ErrCorrupt) || ctx.Err() != nil {
-		c.broken = err
-	}
-	return err
-}
-
-func encodeRecord(v any) ([]byte, error) {
-	text, err := json.Marshal(v)
-	return append([]byte{recordVersion}, text...), err
-}
-
-// decodeRecord reads what encodeRecord wrote, strictly.
-func decodeRecord(raw []byte, v any) error {
-	if len(raw) == 0 {
-		return fmt.Errorf("%w: it is empty", ErrRecord)
-	}
-	if raw[0] != recordVersion {
-		return fmt.Errorf("%w: format %d, this program reads format %d", ErrRecord, raw[0], recordVersion)
-	}
-	dec := json.NewDecoder(bytes.NewReader(raw[1:]))
-	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("%w: %w", ErrRecord, err)
-	}
-	return nil
-}
 
 // OpenThread returns the thread of that id as Config.Journal keeps it; one that it
 // does not have is new. Values of keys that no plugin registers are kept and
@@ -143,16 +42,17 @@ func (e *Engine) OpenThread(ctx context.Context, id string) (*Thread, error) {
 func (t *Thread) rebuild(image JournalImage) error {
 	if image.Snapshot != nil {
 		var dump state.Dump
-		if err := decodeRecord(image.Snapshot, &dump); err != nil {
-			return fmt.Errorf("snapshot at revision %d: %w", image.SnapshotAt, err)
+		err := decodeRecord(image.Snapshot, &dump)
+		if err == nil {
+			_, err = t.store.Apply(dump.Delta())
 		}
-		if _, err := t.store.Import(dump, state.KeepUnknown); err != nil {
+		if err != nil {
 			return fmt.Errorf("snapshot at revision %d: %w", image.SnapshotAt, err)
 		}
 	}
 	for _, r := range image.Tail {
 		if len(r.Record) == 0 {
-			continue // a lease
+			continue // a lease, or effects that were delivered
 		}
 		var d state.Delta
 		err := decodeRecord(r.Record, &d)

@@ -67,7 +67,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 		return t.standing(a)
 	}
 	in.RunID = l.Run
-	r, done, err := t.claim(a, in, nil, nil)
+	r, done, err := t.claim(ctx, a, in, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ var errRepeat = errors.New("engine: the decisions were applied already")
 // says so, and RunEnd runs.
 func (t *Thread) callOff(ctx context.Context, a *agent, in Input, parent *run, held *heldEvents) (*Result, error) {
 	in.Messages = nil
-	r, done, err := t.claim(a, in, parent, held)
+	r, done, err := t.claim(ctx, a, in, parent, held)
 	if err != nil {
 		return nil, err
 	}

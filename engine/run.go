@@ -31,6 +31,7 @@ type run struct {
 	dispatch   *effects.Dispatcher
 	background heldEvents // outcomes of background effects, until the drain
 	stats      stats
+	lease      *Lease // of the thread, if it is leased
 	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
 
 	agent   atomic.Pointer[agent] // changes at a handoff
@@ -89,7 +90,7 @@ func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run
 		r.out = newEmitter(c.Observers, in.sink, c.Limits.EventBuffer, c.Limits.Grace)
 	}
 	var err error
-	r.dispatch, err = r.dispatcher(c.EffectMode, r.effectDone)
+	r.dispatch, err = t.eng.dispatcher(c.EffectMode, r.effectDone)
 	return r, err
 }
 
@@ -98,6 +99,10 @@ func (r *run) release() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.eng.config.Limits.Grace)
 	defer cancel()
 	r.drain(ctx)
+	if c := r.th.chain; c != nil {
+		c.flush()
+	}
+	r.giveUp(ctx)
 	if r.parent == nil {
 		r.out.close()
 	}
@@ -207,6 +212,7 @@ func (r *run) effectDone(o effects.Outcome) {
 	if tooLate(o) {
 		return // deliver sees to it
 	}
+	r.th.chain.over(o)
 	if o.Err != nil {
 		r.stats.effectsFailed.Add(1)
 	} else {

@@ -38,7 +38,7 @@ func (e *Engine) newThread(id string, journal Journal) (*Thread, error) {
 	t := &Thread{eng: e, id: id}
 	c := state.Config{Schema: e.schema, History: e.config.Limits.History}
 	if journal != nil {
-		t.chain = &chain{journal: journal, thread: id, limit: e.config.Limits.JournalTimeout, now: e.config.Now}
+		t.chain = &chain{eng: e, thread: id, sent: sent{all: &e.underway}}
 		c.Persist = t.chain.save
 	}
 	var err error

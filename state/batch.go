@@ -17,6 +17,9 @@ type Batch struct {
 	// Required says that nothing of the call is to be committed if this batch is
 	// rejected.
 	Required bool
+	// Note is handed to Config.Persist if the batch is accepted. The store does not
+	// look at it.
+	Note any
 
 	quiet bool // not persisted, since it comes from where things are kept
 }

@@ -82,7 +82,7 @@ func TestDeltasRebuildTheState(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		k := newDeltaKeys()
 		var deltas []state.Delta
-		store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(next *state.Snapshot, d state.Delta) error {
+		store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(next *state.Snapshot, d state.Delta, _ []any) error {
 			require.Equal(t, next.Revision(), d.Revision)
 			text, err := json.Marshal(d)
 			require.NoError(t, err)
@@ -156,7 +156,7 @@ func TestPersistRefusesTheCommit(t *testing.T) {
 	k := newDeltaKeys()
 	full := errors.New("disk full")
 	var fail error
-	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(*state.Snapshot, state.Delta) error { return fail }})
+	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(*state.Snapshot, state.Delta, []any) error { return fail }})
 	require.NoError(t, err)
 	told := 0
 	store.Subscribe(func(state.Commit) { told++ })
@@ -179,7 +179,7 @@ func TestPersistRefusesTheCommit(t *testing.T) {
 func TestPersistThatBreaks(t *testing.T) {
 	k := newDeltaKeys()
 	var how func()
-	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(*state.Snapshot, state.Delta) error { how(); return nil }})
+	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(*state.Snapshot, state.Delta, []any) error { how(); return nil }})
 	require.NoError(t, err)
 	how = func() { panic("torn") }
 	_, err = store.Commit(state.Batch{Updates: []state.Update{k.count.With(1)}})
@@ -202,7 +202,7 @@ func TestPersistThatBreaks(t *testing.T) {
 func TestPersistKeepsTheOrder(t *testing.T) {
 	k := newDeltaKeys()
 	var revisions []uint64 // no lock: Persist is never called twice at a time
-	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(_ *state.Snapshot, d state.Delta) error {
+	store, err := state.NewStore(state.Config{Keys: k.all(), Persist: func(_ *state.Snapshot, d state.Delta, _ []any) error {
 		revisions = append(revisions, d.Revision)
 		return nil
 	}})

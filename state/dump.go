@@ -27,6 +27,15 @@ type DumpEntry struct {
 	Raw     json.RawMessage `json:"raw"`
 }
 
+// Delta returns the dump as what changed since an empty state, for Store.Apply.
+func (d Dump) Delta() Delta {
+	out := Delta{Revision: d.Revision, Entries: make([]DeltaEntry, len(d.Entries))}
+	for i, e := range d.Entries {
+		out.Entries[i].DumpEntry = e
+	}
+	return out
+}
+
 // Export returns the values of the given scopes, of all without an argument:
 // those that were written or imported, but not those of Transient keys.
 // Entries of unknown keys that an import kept are included. The error names

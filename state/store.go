@@ -21,10 +21,11 @@ type Config struct {
 	// must be safe for concurrent use.
 	Report func(error)
 	// Persist, if set, is called with each commit before it becomes the current
-	// state, in order of revision and one at a time. An error refuses the commit,
-	// which then left nothing behind. It may read the store but not commit. Imports
-	// and Apply are not persisted: they come from where things are kept.
-	Persist func(next *Snapshot, d Delta) error
+	// state, in order of revision and one at a time, and with the notes of its
+	// batches that have one. An error refuses the commit, which then left nothing
+	// behind. It may read the store but not commit. Imports and Apply are not
+	// persisted: they come from where things are kept.
+	Persist func(next *Snapshot, d Delta, notes []any) error
 }
 
 // Store holds the current state and changes it by commits. It is safe for
@@ -36,7 +37,7 @@ type Store struct {
 	published atomic.Pointer[Snapshot]
 	turn      atomic.Pointer[turn] // of a commit that failed to get through
 
-	persist func(*Snapshot, Delta) error
+	persist func(*Snapshot, Delta, []any) error
 	order   sync.Mutex // with persist: held from the look at the current state until it is replaced
 
 	mu         sync.Mutex  // held to publish, never while user code runs
@@ -208,7 +209,7 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 		d.stamps[i].rev = next.rev
 	}
 	if s.persist != nil && !quiet(batches) {
-		if err := s.save(now, next); err != nil {
+		if err := s.save(now, next, d.notes(batches)); err != nil {
 			return nil, false, err
 		}
 	}
@@ -225,17 +226,31 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 
 // save persists a commit without the lock, which the caller holds before and after.
 // Nobody else publishes meanwhile, since that takes the order.
-func (s *Store) save(now, next *Snapshot) error {
+func (s *Store) save(now, next *Snapshot, notes []any) error {
 	s.mu.Unlock()
 	defer s.mu.Lock() // also when Persist panics or ends the goroutine
 	_, err := guard("persist", func() (struct{}, error) {
 		d, err := delta(now, next)
 		if err == nil {
-			err = s.persist(next, d)
+			err = s.persist(next, d, notes)
 		}
 		return struct{}{}, err
 	})
 	return err
+}
+
+// notes returns the notes of the accepted batches, in order.
+func (d *draft) notes(batches []Batch) (notes []any) {
+	lost := d.rejected
+	for i := range batches {
+		switch {
+		case len(lost) > 0 && lost[0].Index == i:
+			lost = lost[1:]
+		case batches[i].Note != nil:
+			notes = append(notes, batches[i].Note)
+		}
+	}
+	return notes
 }
 
 func quiet(batches []Batch) bool { return len(batches) == 1 && batches[0].quiet }

@@ -1,0 +1,110 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// acquire takes the thread's lease for a run, where there is one to take. It fails
+// when somebody else has it, or has changed the thread since it was opened.
+func (c *chain) acquire(ctx context.Context) (*Lease, error) {
+	if c == nil || c.eng.config.Owner == "" {
+		return nil, nil
+	}
+	leaser, ok := c.eng.config.Journal.(Leaser)
+	if !ok {
+		return nil, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.broken != nil {
+		return nil, c.broken
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.eng.config.Limits.JournalTimeout)
+	defer cancel()
+	lease, err := leaser.Acquire(ctx, c.thread, c.eng.config.Owner, c.eng.config.Limits.Lease)
+	for try := 1; errors.Is(err, ErrUnknownOutcome) && try < unknownTries && ctx.Err() == nil; try++ {
+		// An owner may take its own lease again: if the first did land, this is one commit later.
+		lease, err = leaser.Acquire(ctx, c.thread, c.eng.config.Owner, c.eng.config.Limits.Lease)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("engine: the lease of thread %s: %w", c.thread, err)
+	}
+	if lease.Epoch != c.revision+1 {
+		err = c.unchanged(ctx, lease)
+	}
+	if err != nil {
+		_ = leaser.Release(ctx, lease)
+		return nil, err
+	}
+	c.revision, c.epoch = lease.Epoch, lease.Epoch
+	return &lease, nil
+}
+
+// unchanged returns nil if there was nothing but leases and settled effects between
+// the chain's revision and the lease. The lease is a write, so the load cannot miss
+// what came before it.
+func (c *chain) unchanged(ctx context.Context, lease Lease) error {
+	image, err := c.eng.config.Journal.Load(ctx, c.thread, lease.Epoch)
+	if err != nil {
+		return fmt.Errorf("engine: thread %s could not be loaded: %w", c.thread, err)
+	}
+	moved := image.SnapshotAt > c.revision || image.Revision != lease.Epoch || lease.Epoch <= c.revision
+	for _, r := range image.Tail {
+		moved = moved || r.Revision > c.revision && len(r.Record) > 0
+	}
+	if !moved {
+		return nil
+	}
+	c.broken = fmt.Errorf("engine: thread %s was changed by somebody else: %w", c.thread,
+		&JournalConflict{Thread: c.thread, Base: c.revision, Have: image.Revision})
+	return c.broken
+}
+
+// hold renews the run's lease until stop is called. When somebody took the thread
+// over, the returned context ends with ErrFenced.
+func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
+	if r.lease == nil {
+		return ctx, func() {}
+	}
+	leaser, limit := r.eng.config.Journal.(Leaser), r.eng.config.Limits.Lease
+	ctx, lost := context.WithCancelCause(ctx)
+	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(limit/3 + 1)
+		defer tick.Stop()
+		for {
+			select {
+			case <-renewing.Done():
+				return
+			case <-tick.C:
+			}
+			_, err := within(renewing, limit, engineName, 0, func(ctx context.Context) (Lease, error) {
+				return leaser.Renew(ctx, *r.lease, limit)
+			})
+			// Another error may pass; if it does not, the next commit will tell.
+			if errors.Is(err, ErrFenced) {
+				lost(fmt.Errorf("engine: thread %s: %w", r.lease.Thread, err))
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-done
+		lost(nil)
+	}
+}
+
+// giveUp releases the run's lease. If that fails it runs out.
+func (r *run) giveUp(ctx context.Context) {
+	if r.lease != nil {
+		_, _ = within(ctx, r.eng.config.Limits.Grace, engineName, 0, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, r.eng.config.Journal.(Leaser).Release(ctx, *r.lease)
+		})
+	}
+}
