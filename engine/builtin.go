@@ -147,7 +147,7 @@ func suspendCall(ctx context.Context, pc *phase.Context, t gate.Ticket) (cmd pha
 	if !ok || c.Status == CallSuspended || c.Settled {
 		return cmd, errors.New("engine: there is no tool call that could be suspended now")
 	}
-	if !t.Params.Valid() || !t.Schema.Valid() {
+	if !t.Valid() {
 		t = gate.Ticket{Kind: brokenTicket} // it could not be saved, and to ignore it would let the call through
 	}
 	t.ID, t.Plugin = "", Scheduler(ctx)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -31,6 +32,12 @@ type chain struct {
 	revision uint64     // of the journal, which counts leases too
 	epoch    uint64
 	broken   error // why nothing more can be written
+}
+
+// checkpoint is the whole state as a journal's snapshot.
+type checkpoint struct {
+	state.Dump
+	Time time.Time `json:"time,omitzero"`
 }
 
 // unknownTries is how often an append whose outcome is unknown is repeated.
@@ -62,7 +69,7 @@ func (c *chain) save(next *state.Snapshot, d state.Delta, notes []any) (err erro
 		if err != nil {
 			return err
 		}
-		if commit.Snapshot, err = encodeRecord(dump); err != nil {
+		if commit.Snapshot, err = encodeRecord(checkpoint{dump, c.eng.config.Now()}); err != nil {
 			return err
 		}
 	}

@@ -36,6 +36,13 @@ type Config struct {
 	// and without that the run waits.
 	Resolver gate.Resolver
 
+	// Schemas checks answers to tickets that have a schema. Without it such tickets are
+	// not asked.
+	Schemas SchemaChecker
+	// Vault keeps secret answers until their tool call is over, so that they survive
+	// the process. Nil keeps them in memory.
+	Vault Vault
+
 	// EffectMode says whether a phase waits for its effects.
 	EffectMode effects.Mode
 

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -36,7 +37,7 @@ var (
 	// ErrUnknownTicket: no call of the run has the ticket.
 	ErrUnknownTicket = errors.New("engine: there is no such ticket")
 	// ErrLate: the ticket was answered before.
-	ErrLate = errors.New("engine: the ticket was answered already")
+	ErrLate = errors.New("engine: the ticket was answered already, or its time ran out")
 	// ErrAmbiguous: several tickets are open and the decision names none.
 	ErrAmbiguous = errors.New("engine: several tickets are open; name one by ticket or call id")
 	// ErrRepeated: two decisions of a batch, or two with one id, are about different things.
@@ -77,10 +78,28 @@ type planned struct {
 }
 
 // plan checks a batch of decisions against the open tickets and returns what
-// applies it.
-func plan(snap *state.Snapshot, ds []Decision) (planned, error) {
+// applies it, together with the default answers of tickets whose time ran out. Secrets
+// go through keep, which returns their handles.
+func (e *Engine) plan(ctx context.Context, snap *state.Snapshot, ds []Decision, keep keeper) (planned, error) {
 	p := planned{secrets: map[string]inference.JSON{}}
-	calls := stepCalls(snap)
+	calls, now := stepCalls(snap), e.config.Now()
+	add := func(c CallState, a phase.Answer, by string) error {
+		kept := TicketAnswer{Ticket: c.Ticket, Answer: a}
+		if c.Ticket.Kind == gate.Secret && a.Value != "" {
+			handle, err := keep(c.Ticket.ID, a.Value)
+			if err != nil {
+				return err
+			}
+			p.secrets[c.Ticket.ID] = a.Value
+			kept.Answer.Value, kept.Answer.Handle = "", handle
+		}
+		c.Status = CallResuming
+		c.Answers = append(c.Answers, kept)
+		p.updates = append(p.updates, ToolCalls.Put(c.Call.ID, c))
+		kept.by = by
+		p.answered = append(p.answered, kept)
+		return nil
+	}
 	byTicket, byID := map[string]bool{}, map[string]bool{}
 	for i, d := range ds {
 		fail := func(err error) (planned, error) {
@@ -97,24 +116,31 @@ func plan(snap *state.Snapshot, ds []Decision) (planned, error) {
 			return fail(err)
 		}
 		t := c.Ticket
+		if expired(t, now) {
+			return fail(ErrLate)
+		}
 		if byTicket[t.ID] || d.ID != "" && byID[d.ID] {
 			return fail(ErrRepeated)
 		}
 		byTicket[t.ID], byID[d.ID] = true, true
 		d.Answer.Ticket = t.ID
-		if err := fits(c, d.Answer); err != nil {
+		d.Answer.Handle = "" // the engine's to give
+		err = e.fits(ctx, c, d.Answer)
+		if err == nil {
+			err = add(c, d.Answer, "decision")
+		}
+		if err != nil {
 			return fail(err)
 		}
-		kept := TicketAnswer{Ticket: t, Answer: d.Answer}
-		if t.Kind == gate.Secret {
-			p.secrets[t.ID], kept.Answer.Value = d.Answer.Value, ""
-		}
-		c.Status = CallResuming
-		c.Answers = append(c.Answers, kept)
-		p.answered = append(p.answered, kept)
-		p.updates = append(p.updates, ToolCalls.Put(c.Call.ID, c))
 		if d.ID != "" {
 			p.updates = append(p.updates, decisions.Put(d.ID, t.ID))
+		}
+	}
+	for _, c := range calls {
+		if c.Status == CallSuspended && !byTicket[c.Ticket.ID] && expired(c.Ticket, now) {
+			if err := add(c, byDefault(c.Ticket, "nobody answered in time"), "expiry"); err != nil {
+				return planned{}, err
+			}
 		}
 	}
 	return p, nil
@@ -170,49 +196,3 @@ func address(snap *state.Snapshot, calls []CallState, d Decision) (CallState, er
 	}
 	return open[0], nil
 }
-
-// fits checks the form of an answer as far as its ticket's kind tells; a schema is
-// for whoever asks, who has a validator for it.
-func fits(c CallState, a phase.Answer) error {
-	t := c.Ticket
-	switch {
-	case !a.Value.Valid() || !a.Args.Valid():
-		return fmt.Errorf("%w: the value or the arguments are not JSON", ErrBadAnswer)
-	case a.Approved && a.Cancel:
-		return fmt.Errorf("%w: it approves the call and calls it off", ErrBadAnswer)
-	case !a.Approved:
-		return nil
-	case a.Args != "" && c.Ended:
-		return fmt.Errorf("%w: the tool has run, its arguments cannot be edited any more", ErrBadAnswer)
-	case t.Kind == gate.Confirm || a.Value == "" && t.Mode == gate.Replay:
-		return nil
-	}
-	var err error
-	switch t.Kind {
-	case gate.Text, gate.Secret, gate.Choice:
-		var text *string
-		if err = a.Value.Decode(&text); text == nil {
-			err = cmp.Or(err, errNoValue)
-		}
-	case gate.MultiChoice:
-		var list []string
-		if err = a.Value.Decode(&list); list == nil {
-			err = cmp.Or(err, errNoValue)
-		}
-	case gate.Form:
-		var fields map[string]inference.JSON
-		if err = a.Value.Decode(&fields); fields == nil {
-			err = cmp.Or(err, errNoValue)
-		}
-	}
-	switch {
-	case err == nil:
-		return nil
-	case t.Kind == gate.Secret: // the cause might quote it
-		return fmt.Errorf("%w: a %s ticket wants a text", ErrBadAnswer, t.Kind)
-	default:
-		return fmt.Errorf("%w: a %s ticket wants another value: %w", ErrBadAnswer, t.Kind, err)
-	}
-}
-
-var errNoValue = errors.New("there is none")

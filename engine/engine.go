@@ -53,9 +53,7 @@ func New(c Config) (*Engine, error) {
 	if c.Logger != nil {
 		e.config.Observers = append(e.config.Observers, LogObserver(c.Logger))
 	}
-	errs := []error{err}
-	errs = append(errs, e.registerPlugins()...)
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append([]error{err}, e.registerPlugins()...)...); err != nil {
 		return nil, err
 	}
 	if err := e.addAgents(c.Agents); err != nil {
@@ -86,54 +84,51 @@ func (e *Engine) registerPlugins() (errs []error) {
 	cat := &catalog{sections: map[string]sectionInfo{}}
 	var handlers []effects.Registered
 	keys := engineKeys()
-	keyOwner := map[string]string{}
+	taken := map[[2]string]string{} // the plugin by kind of part and name
 	for _, k := range keys {
-		keyOwner[k.Name()] = engineName
+		taken[[2]string{"key", k.Name()}] = engineName
 	}
-	profile, tools := map[string]string{}, map[string]string{} // names to plugins
 	for _, ps := range all {
-		dup := func(kind, name, first string) {
-			errs = append(errs, fmt.Errorf("%w: plugin %s: %s %q is already registered by plugin %s", ErrRegistration, ps.plugin, kind, name, first))
+		// claim reports whether the plugin is the first with a part of that name.
+		claim := func(kind, name string) bool {
+			id := [2]string{kind, name}
+			first, found := taken[id]
+			if !found {
+				taken[id] = ps.plugin
+				return true
+			}
+			err := fmt.Errorf("%w: plugin %s: %s %q is already registered by plugin %s", ErrRegistration, ps.plugin, kind, name, first)
+			if kind == "key" {
+				err = fmt.Errorf("%w: %w", err, state.ErrDuplicateKey)
+			}
+			errs = append(errs, err)
+			return false
 		}
 		for _, k := range ps.keys {
-			if first, taken := keyOwner[k.Name()]; taken {
-				errs = append(errs, fmt.Errorf("%w: plugin %s: key %q is already registered by plugin %s: %w", ErrRegistration, ps.plugin, k.Name(), first, state.ErrDuplicateKey))
-				continue
+			if claim("key", k.Name()) {
+				keys = append(keys, k)
 			}
-			keyOwner[k.Name()] = ps.plugin
-			keys = append(keys, k)
 		}
 		for _, k := range ps.profileKeys {
-			if first, taken := profile[k.Name()]; taken {
-				dup("profile key", k.Name(), first)
-			}
-			profile[k.Name()] = ps.plugin
+			claim("profile key", k.Name())
 		}
 		for _, s := range ps.sections {
-			if old, taken := cat.sections[s.Name()]; taken {
-				dup("section", s.Name(), old.plugin)
-				continue
+			if claim("section", s.Name()) {
+				cat.sections[s.Name()] = sectionInfo{plugin: ps.plugin, key: s}
 			}
-			cat.sections[s.Name()] = sectionInfo{plugin: ps.plugin, key: s}
 		}
 		for _, h := range ps.actions {
-			if old, taken := e.actions[h.Name()]; taken {
-				dup("action", h.Name(), old.plugin)
-				continue
+			if claim("action", h.Name()) {
+				e.actions[h.Name()] = actionEntry{ps.plugin, h}
 			}
-			e.actions[h.Name()] = actionEntry{ps.plugin, h}
 		}
 		for _, h := range ps.effects {
 			handlers = append(handlers, effects.Registered{Plugin: ps.plugin, Handler: h})
 		}
 		for _, t := range ps.tools {
-			name := t.Spec().Name
-			if old, taken := tools[name]; taken {
-				dup("tool", name, old)
-				continue
+			if name := t.Spec().Name; claim("tool", name) {
+				cat.tools = append(cat.tools, name)
 			}
-			tools[name] = ps.plugin
-			cat.tools = append(cat.tools, name)
 		}
 		if ps.plugin != engineName {
 			cat.plugins = append(cat.plugins, ps.plugin)
@@ -277,9 +272,7 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 		return nil, err
 	}
 	for _, ps := range e.parts {
-		installed := len(spec.PluginIDs) == 0 || slices.Contains(spec.PluginIDs, ps.plugin)
-		listed := len(spec.ActiveHookFilter) == 0 || slices.Contains(spec.ActiveHookFilter, ps.plugin)
-		if !installed || !listed {
+		if !spec.Active(ps.plugin) {
 			continue
 		}
 		a.active[ps.plugin] = true

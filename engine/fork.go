@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -11,7 +10,7 @@ import (
 
 // ErrNoRevision is returned for a revision that a thread does not hold any more, or
 // never had.
-var ErrNoRevision = errors.New("engine: the thread does not hold that revision; Limits.History says how many it keeps")
+var ErrNoRevision = errors.New("engine: the thread does not hold that revision; History lists those it does")
 
 // Lineage says where a forked thread comes from.
 type Lineage struct {
@@ -29,16 +28,17 @@ func (t *Thread) Origin() (Lineage, bool) { return lineage.Lookup(t.store.Snapsh
 // applied. The original is only read.
 //
 // A fork is another story, not a second answer: a run that had not ended there is
-// the fork's own, under a new id, and goes on with Resume. Questions that were open
-// or answered there about calls without a result are asked again, with new ids; a
-// call that has its result keeps it. An empty id is replaced by a new one.
+// the fork's own, under a new id, and goes on with Resume. Calls without a result
+// begin anew there: their tools run, also if they had started, and questions about
+// them are asked again, with new ids. A call that has its result keeps it. An empty id
+// is replaced by a new one.
 func (t *Thread) Fork(ctx context.Context, revision uint64, id string, edits ...state.Update) (*Thread, error) {
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	snap, ok := t.store.At(revision)
-	if !ok {
-		return nil, fmt.Errorf("%w: %d", ErrNoRevision, revision)
+	snap, err := t.Past(ctx, revision)
+	if err != nil {
+		return nil, err
 	}
 	dump, err := snap.Export()
 	if err != nil {
@@ -57,7 +57,7 @@ func (t *Thread) Fork(ctx context.Context, revision uint64, id string, edits ...
 	if l.Status == phase.Waiting || l.Status == phase.Running {
 		updates = append(updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Fork: t.eng.config.NewID()}))
 		for _, c := range stepCalls(snap) {
-			if !c.Ended && len(c.Answers)+c.Tickets > 0 {
+			if !c.Ended && c.Status != CallNew {
 				updates = append(updates, ToolCalls.Put(c.Call.ID, CallState{Index: c.Index, Call: c.Call, Status: CallNew}))
 			}
 		}
@@ -70,4 +70,17 @@ func (t *Thread) Fork(ctx context.Context, revision uint64, id string, edits ...
 		return nil, err
 	}
 	return fork, nil
+}
+
+// Replay does again what came after a revision at which a run was under way or waited:
+// it forks the thread there and lets the fork's run go on, with the model and the tools
+// asked anew. It returns the fork also when its run could not go on. For decisions and
+// edits use Fork and Resume.
+func (t *Thread) Replay(ctx context.Context, revision uint64, id string, spec AgentSpec, in Input) (*Thread, *Result, error) {
+	fork, err := t.Fork(ctx, revision, id)
+	if err != nil {
+		return nil, nil, err
+	}
+	res, err := fork.Resume(ctx, spec, in)
+	return fork, res, err
 }

@@ -58,7 +58,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			}
 			return blocked(v, d.Reason()), nil
 		case gate.KindSuspend, gate.KindAsk:
-			if bad := unanswerable(question(d, v.call)); bad != "" {
+			if bad := r.eng.unanswerable(question(d, v.call)); bad != "" {
 				return blocked(v, res.Plugin+bad), nil
 			}
 			t, answer, err := r.ask(ctx, sc, v.call, res.Plugin, d)
@@ -156,9 +156,8 @@ func latest(yes []TicketAnswer, call inference.ToolCall, plugin string) (found *
 
 // usable reports what is wrong with a decision that could not be saved.
 func usable(d gate.Decision) error {
-	t := d.Ticket()
-	if !t.Params.Valid() || !t.Schema.Valid() {
-		return errors.New("engine: the ticket's params or schema are not JSON")
+	if !d.Ticket().Valid() {
+		return errors.New("engine: the ticket's params, choices, schema or fallback are not JSON")
 	}
 	return d.Result().Validate()
 }

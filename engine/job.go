@@ -1,14 +1,12 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"runtime/debug"
-	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -80,89 +78,5 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 // gets lost(cause) and its late result is dropped, as is lost(ErrGoexit) for a
 // call that ended its goroutine.
 func fanOut[T any](ctx context.Context, n, limit int, fn func(i int) T, lost func(error) T) []T {
-	f := &fan[T]{out: make([]T, n), filled: make([]bool, n), left: n, fn: fn, lost: lost, all: make(chan struct{})}
-	for range min(n, limit) {
-		f.group.Go(f.work)
-	}
-	select {
-	case <-f.all:
-	case <-ctx.Done():
-		f.abandon(context.Cause(ctx))
-	}
-	return f.out
-}
-
-// fan is the state of one fanOut. After it was closed, out belongs to the caller.
-type fan[T any] struct {
-	group errgroup.Group // spawns; nobody waits on it, since a hung call would hold everybody up
-	next  atomic.Int64
-	fn    func(i int) T
-	lost  func(error) T
-	all   chan struct{}
-
-	mu     sync.Mutex
-	closed bool
-	left   int
-	out    []T
-	filled []bool
-}
-
-func (f *fan[T]) work() error {
-	for {
-		i := int(f.next.Add(1)) - 1
-		if i >= len(f.filled) || f.over() {
-			return nil
-		}
-		f.one(i)
-	}
-}
-
-func (f *fan[T]) over() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.closed
-}
-
-func (f *fan[T]) one(i int) {
-	returned := false
-	var v T
-	defer func() {
-		if returned {
-			f.put(i, v)
-			return
-		}
-		// Only Goexit gets here, since fn catches panics. This goroutine is ending, so another takes over.
-		f.put(i, f.lost(ErrGoexit))
-		f.group.Go(f.work)
-	}()
-	v = f.fn(i)
-	returned = true
-}
-
-func (f *fan[T]) put(i int, v T) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return
-	}
-	f.out[i], f.filled[i] = v, true
-	f.left--
-	if f.left == 0 {
-		f.closed = true
-		close(f.all)
-	}
-}
-
-func (f *fan[T]) abandon(cause error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.closed {
-		return
-	}
-	f.closed = true
-	for i, ok := range f.filled {
-		if !ok {
-			f.out[i] = f.lost(cause)
-		}
-	}
+	return fanout.Each(ctx, n, limit, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
 }

@@ -152,6 +152,13 @@ type Leaser interface {
 	Release(ctx context.Context, l Lease) error
 }
 
+// Historian is implemented by journals that can show a thread's past.
+type Historian interface {
+	// LoadAt returns a thread as it was at a revision: the newest snapshot up to it and
+	// the records after that. It fails for a revision that is not kept.
+	LoadAt(ctx context.Context, thread string, revision uint64) (JournalImage, error)
+}
+
 // Lease is the right to append to a thread. Epoch is the revision of the commit
 // that took it.
 type Lease struct {

@@ -53,6 +53,7 @@ type CallState struct {
 	Tickets int                  `json:"tickets,omitzero"` // how many were asked about this call
 	Answers []TicketAnswer       `json:"answers,omitempty"`
 	Started bool                 `json:"started,omitzero"` // BeforeToolExecute has run
+	Asked   bool                 `json:"asked,omitzero"`   // the tool itself began and asked
 	Ended   bool                 `json:"ended,omitzero"`   // there is a Result; the tool must not run again
 	After   bool                 `json:"after,omitzero"`   // AfterToolExecute has run
 	Result  inference.ToolResult `json:"result,omitzero"`  // once Ended; final once Settled
@@ -65,6 +66,7 @@ type TicketAnswer struct {
 	Ticket gate.Ticket  `json:"ticket"`
 	Answer phase.Answer `json:"answer"`
 	lost   bool         // its secret value is; never set in state
+	by     string       // who answered; never set in state
 }
 
 func (c CallState) clone() CallState {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -58,13 +57,6 @@ type hookOptions struct {
 	onError ErrorRule
 	reads   []state.AnyKey
 	writes  []state.AnyKey
-}
-
-func (o hookOptions) validate() error {
-	if o.timeout < 0 {
-		return errors.New("negative timeout")
-	}
-	return nil
 }
 
 type gateOptions struct {

@@ -40,14 +40,29 @@ func (e *Engine) OpenThread(ctx context.Context, id string) (*Thread, error) {
 
 // rebuild fills a new thread from what a journal has of it.
 func (t *Thread) rebuild(image JournalImage) error {
+	if err := rebuild(t.store, image, func(JournalRecord, state.Delta) bool { return true }); err != nil {
+		return err
+	}
+	t.chain.revision, t.chain.epoch = image.Revision, image.Epoch
+	t.lastID.Store(lastID.Get(t.store.Snapshot()))
+	return nil
+}
+
+// rebuild makes the commits of an image again in an empty store, and tells each after
+// it was made, the snapshot being the first, until told to stop.
+func rebuild(store *state.Store, image JournalImage, made func(JournalRecord, state.Delta) (more bool)) error {
 	if image.Snapshot != nil {
-		var dump state.Dump
-		err := decodeRecord(image.Snapshot, &dump)
+		var whole checkpoint
+		err := decodeRecord(image.Snapshot, &whole)
+		d := whole.Dump.Delta()
 		if err == nil {
-			_, err = t.store.Apply(dump.Delta())
+			_, err = store.Apply(d)
 		}
 		if err != nil {
 			return fmt.Errorf("snapshot at revision %d: %w", image.SnapshotAt, err)
+		}
+		if !made(JournalRecord{Revision: image.SnapshotAt, Time: whole.Time}, d) {
+			return nil
 		}
 	}
 	for _, r := range image.Tail {
@@ -57,14 +72,15 @@ func (t *Thread) rebuild(image JournalImage) error {
 		var d state.Delta
 		err := decodeRecord(r.Record, &d)
 		if err == nil {
-			_, err = t.store.Apply(d)
+			_, err = store.Apply(d)
 		}
 		if err != nil {
 			return fmt.Errorf("record %d: %w", r.Revision, err)
 		}
+		if !made(r, d) {
+			return nil
+		}
 	}
-	t.chain.revision, t.chain.epoch = image.Revision, image.Epoch
-	t.lastID.Store(lastID.Get(t.store.Snapshot()))
 	return nil
 }
 

@@ -64,15 +64,32 @@ type transformEntry struct {
 	opts      transformOptions
 }
 
-// live reports whether parts may still be registered, and records a mistake.
-func (r *Registrar) live(mistake error) bool {
-	if r.closed {
-		return false
-	}
-	if mistake != nil {
+// add registers a part of the plugin, or records the mistake in it.
+func add[T any](r *Registrar, list *[]T, part T, mistake error) {
+	switch {
+	case r.closed:
+	case mistake != nil:
 		r.errs = append(r.errs, fmt.Errorf("%w: plugin %s: %w", ErrRegistration, r.plugin, mistake))
+	default:
+		*list = append(*list, part)
 	}
-	return true
+}
+
+func unless(fine bool, mistake string) error {
+	if fine {
+		return nil
+	}
+	return errors.New(mistake)
+}
+
+// chosen returns what the options that are not nil make of zero settings.
+func chosen[T, S any](options []T, apply func(T, *S)) (s S) {
+	for _, o := range options {
+		if any(o) != nil {
+			apply(o, &s)
+		}
+	}
+	return s
 }
 
 // Plugin returns the name of the plugin that is being registered.
@@ -81,175 +98,107 @@ func (r *Registrar) Plugin() string { return r.plugin }
 // Key registers state keys.
 func (r *Registrar) Key(keys ...state.AnyKey) {
 	for _, k := range keys {
-		if k == nil {
-			r.live(errors.New("nil key"))
-		} else if r.live(nil) {
-			r.parts.keys = append(r.parts.keys, k)
-		}
+		add(r, &r.parts.keys, k, unless(k != nil, "nil key"))
 	}
 }
 
 // ProfileKey registers profile keys.
 func (r *Registrar) ProfileKey(keys ...state.AnyProfileKey) {
 	for _, k := range keys {
-		if k == nil {
-			r.live(errors.New("nil profile key"))
-		} else if r.live(nil) {
-			r.parts.profileKeys = append(r.parts.profileKeys, k)
-		}
+		add(r, &r.parts.profileKeys, k, unless(k != nil, "nil profile key"))
 	}
 }
 
 // Section registers a section of the agent spec that the plugin reads.
 func (r *Registrar) Section(keys ...AnyConfigKey) {
 	for _, k := range keys {
-		if k == nil || k.Name() == "" {
-			r.live(errors.New("section key without a name; make it with NewConfigKey"))
-		} else if r.live(nil) {
-			r.parts.sections = append(r.parts.sections, k)
-		}
+		named := k != nil && k.Name() != ""
+		add(r, &r.parts.sections, k, unless(named, "section key without a name; make it with NewConfigKey"))
 	}
 }
 
 // Action registers action handlers, one per kind of action in an engine.
 func (r *Registrar) Action(handlers ...phase.ActionHandler) {
 	for _, h := range handlers {
-		switch {
-		case h.Name() == "":
-			r.live(errors.New("action handler without a name; make it with ActionSpec.Handle"))
-		case !h.Phase().Valid():
-			r.live(fmt.Errorf("action %s: %w", h.Name(), unknownPhase(h.Phase())))
-		case r.live(nil):
-			r.parts.actions = append(r.parts.actions, h)
+		mistake := unless(h.Name() != "", "action handler without a name; make it with ActionSpec.Handle")
+		if mistake == nil && !h.Phase().Valid() {
+			mistake = fmt.Errorf("action %s: %w", h.Name(), unknownPhase(h.Phase()))
 		}
+		add(r, &r.parts.actions, h, mistake)
 	}
 }
 
 // Effect registers effect handlers, one per kind of effect in an engine.
 func (r *Registrar) Effect(handlers ...effects.Handler) {
 	for _, h := range handlers {
-		if h.Name() == "" {
-			r.live(errors.New("effect handler without a name; make it with Spec.Handle"))
-		} else if r.live(nil) {
-			r.parts.effects = append(r.parts.effects, h)
-		}
+		add(r, &r.parts.effects, h, unless(h.Name() != "", "effect handler without a name; make it with Spec.Handle"))
 	}
 }
 
 // Hook registers a hook on a phase. Tool calls are decided by gates, so the
 // ToolGate phase takes none: use Gate or Policy.
 func (r *Registrar) Hook(p phase.Phase, h phase.Hook, options ...HookOption) {
+	o := chosen(options, HookOption.hook)
+	var mistake error
 	switch {
 	case !p.Valid():
-		r.live(unknownPhase(p))
-		return
+		mistake = unknownPhase(p)
 	case p == phase.ToolGate:
-		r.live(errors.New("a hook on tool_gate; register a Gate or a Policy instead"))
-		return
+		mistake = errors.New("a hook on tool_gate; register a Gate or a Policy instead")
 	case h == nil:
-		r.live(errors.New("nil hook on " + p.String()))
-		return
+		mistake = errors.New("nil hook on " + p.String())
+	case o.timeout < 0:
+		mistake = fmt.Errorf("hook on %s: negative timeout", p)
 	}
-	if !r.live(nil) {
-		return
-	}
-	var o hookOptions
-	for _, opt := range options {
-		if opt != nil {
-			opt.hook(&o)
+	earlier := 0
+	for _, other := range r.parts.hooks {
+		if other.phase == p {
+			earlier++
 		}
 	}
-	if err := o.validate(); err != nil {
-		r.live(fmt.Errorf("hook on %s: %w", p, err))
-		return
-	}
-	r.parts.hooks = append(r.parts.hooks, &hookEntry{
-		plugin: r.plugin, phase: p, hook: h, opts: o,
-		id: fmt.Sprintf("%s/%s/%d", r.plugin, p, r.countHooks(p)),
-	})
-}
-
-func (r *Registrar) countHooks(p phase.Phase) int {
-	n := 0
-	for _, h := range r.parts.hooks {
-		if h.phase == p {
-			n++
-		}
-	}
-	return n
+	id := fmt.Sprintf("%s/%s/%d", r.plugin, p, earlier)
+	add(r, &r.parts.hooks, &hookEntry{plugin: r.plugin, id: id, phase: p, hook: h, opts: o}, mistake)
 }
 
 // Gate registers a gate over tool calls.
 func (r *Registrar) Gate(g gate.Gate, options ...GateOption) {
-	if g == nil {
-		r.live(errors.New("nil gate"))
-		return
-	}
-	r.addGate(g, false, options)
+	r.addGate(g, false, unless(g != nil, "nil gate"), options)
 }
 
 // Policy registers a typed gate over tool calls.
 func (r *Registrar) Policy(p gate.Policy, options ...GateOption) {
-	if p == nil {
-		r.live(errors.New("nil policy"))
-		return
-	}
-	r.addGate(gate.FromPolicy(p), true, options)
+	r.addGate(gate.FromPolicy(p), true, unless(p != nil, "nil policy"), options)
 }
 
-func (r *Registrar) addGate(g gate.Gate, policy bool, options []GateOption) {
-	if !r.live(nil) {
-		return
+func (r *Registrar) addGate(g gate.Gate, policy bool, mistake error, options []GateOption) {
+	o := chosen(options, GateOption.gate)
+	if mistake == nil {
+		mistake = unless(o.timeout >= 0, "gate: negative timeout")
 	}
-	var o gateOptions
-	for _, opt := range options {
-		if opt != nil {
-			opt.gate(&o)
-		}
-	}
-	if o.timeout < 0 {
-		r.live(errors.New("gate: negative timeout"))
-		return
-	}
-	r.parts.gates = append(r.parts.gates, &gateEntry{
-		plugin: r.plugin, gate: g, policy: policy, opts: o,
-		id: fmt.Sprintf("%s/%s/%d", r.plugin, phase.ToolGate, len(r.parts.gates)),
-	})
+	id := fmt.Sprintf("%s/%s/%d", r.plugin, phase.ToolGate, len(r.parts.gates))
+	add(r, &r.parts.gates, &gateEntry{plugin: r.plugin, id: id, gate: g, policy: policy, opts: o}, mistake)
 }
 
 // Transform registers a request transform. Transforms of active plugins run in
 // registration order, each on the result of the one before.
 func (r *Registrar) Transform(t inference.Transform, options ...TransformOption) {
-	if t == nil {
-		r.live(errors.New("nil transform"))
-		return
+	o := chosen(options, TransformOption.transform)
+	mistake := unless(t != nil, "nil transform")
+	if mistake == nil {
+		mistake = unless(o.timeout >= 0, "transform: negative timeout")
 	}
-	if !r.live(nil) {
-		return
-	}
-	var o transformOptions
-	for _, opt := range options {
-		if opt != nil {
-			opt.transform(&o)
-		}
-	}
-	if o.timeout < 0 {
-		r.live(errors.New("transform: negative timeout"))
-		return
-	}
-	r.parts.transforms = append(r.parts.transforms, &transformEntry{plugin: r.plugin, transform: t, opts: o})
+	add(r, &r.parts.transforms, &transformEntry{plugin: r.plugin, transform: t, opts: o}, mistake)
 }
 
 // Tool registers tools. Their names are unique per engine.
 func (r *Registrar) Tool(tools ...Tool) {
 	for _, t := range tools {
 		if t == nil {
-			r.live(errors.New("nil tool"))
-		} else if p, err := pin(t); err != nil {
-			r.live(err)
-		} else if r.live(nil) {
-			r.parts.tools = append(r.parts.tools, p)
+			add(r, &r.parts.tools, nil, errors.New("nil tool"))
+			continue
 		}
+		pinned, err := pin(t)
+		add(r, &r.parts.tools, pinned, err)
 	}
 }
 

@@ -47,7 +47,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 	l := lifecycle(snap)
 	repeat := allApplied(snap, ds)
 	if repeat {
-		if _, err := plan(snap, ds); err != nil {
+		if _, err := t.eng.plan(ctx, snap, ds, nil); err != nil {
 			return nil, err // an id that stands for another decision
 		}
 	} else if !resumable(l) {
@@ -72,7 +72,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 		return nil, err
 	}
 	defer done()
-	answered, err := r.decide(ds)
+	answered, err := r.decide(ctx, ds)
 	if errors.Is(err, errRepeat) {
 		return t.standing(a)
 	}
@@ -110,7 +110,13 @@ func (t *Thread) standing(a *agent) (*Result, error) {
 // decide commits the decisions and that the run goes on, all in one. The thread is
 // this run's alone by now, but other writers may commit between the look and the
 // commit, so it looks again until what it looked at still holds.
-func (r *run) decide(ds []Decision) ([]TicketAnswer, error) {
+func (r *run) decide(ctx context.Context, ds []Decision) (answered []TicketAnswer, err error) {
+	keep, forget := r.keeper(ctx)
+	defer func() {
+		if err != nil {
+			forget()
+		}
+	}()
 	for {
 		snap := r.th.store.Snapshot()
 		l := lifecycle(snap)
@@ -120,7 +126,7 @@ func (r *run) decide(ds []Decision) ([]TicketAnswer, error) {
 		if !resumable(l) || l.Run != r.info.ID {
 			return nil, ErrNotWaiting
 		}
-		p, err := plan(snap, ds)
+		p, err := r.eng.plan(ctx, snap, ds, keep)
 		if err != nil {
 			return nil, err
 		}
@@ -160,7 +166,7 @@ func (t *Thread) callOff(ctx context.Context, a *agent, in Input, parent *run, h
 	if err := r.apply(ctx, scene{}, end.Updates()...); err != nil {
 		return nil, err
 	}
-	answered, err := r.decide(nil)
+	answered, err := r.decide(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +193,7 @@ func (r *run) again(ctx context.Context, answered []TicketAnswer) *Result {
 		sc := scene{phase: phase.ToolGate}
 		r.emit(sc, func(h Header) Event {
 			return TicketAnswered{Header: h, Ticket: a.Ticket.ID, Call: a.Ticket.Call, Approved: a.Answer.Approved,
-				Reason: a.Answer.Reason, By: "decision"}
+				Reason: a.Answer.Reason, By: a.by}
 		})
 	}
 	start := r.now()

@@ -31,7 +31,7 @@ type run struct {
 	dispatch   *effects.Dispatcher
 	background heldEvents // outcomes of background effects, until the drain
 	stats      stats
-	lease      *Lease // of the thread, if it is leased
+	lease      *Lease                    // of the thread, if it is leased
 	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
 
 	agent   atomic.Pointer[agent] // changes at a handoff
@@ -118,6 +118,7 @@ type scene struct {
 	tool   inference.ToolSpec
 	result inference.ToolResult
 	answer *phase.Answer
+	own    []phase.Answer // to questions of the tool itself
 	err    error
 	aside  bool // done by somebody beside the run, who never waits for observers
 }
@@ -136,6 +137,7 @@ func (r *run) context(sc scene, snap *state.Snapshot) *phase.Context {
 		Call:     sc.call,
 		Tool:     sc.tool,
 		Answer:   sc.answer,
+		Answers:  sc.own,
 		Err:      sc.err,
 	}
 	if x := r.current.Load(); x != nil {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -40,7 +41,7 @@ type AnyConfigKey interface {
 	Name() string
 	// decode reads raw, the empty text being null, and reports its faults to f, at
 	// being where the section is. The result is for phase.NewAgentInfo.
-	decode(f *faults, at specPath, plugin string, raw inference.JSON, check bool) any
+	decode(f *faults, at jsonpos.Path, plugin string, raw inference.JSON, check bool) any
 }
 
 type sectionDef[C any] struct {
@@ -83,8 +84,8 @@ func (k ConfigKey[C]) Get(pc *phase.Context) C {
 // From returns the settings in a spec that no engine has checked. The error is
 // about this section only; it joins every fault of it.
 func (k ConfigKey[C]) From(spec AgentSpec) (C, error) {
-	f := &faults{source: spec.source, agent: spec.ID}
-	v := k.decode(f, specPath{"sections", k.Name()}, k.Name(), spec.Sections[k.Name()], true)
+	f := newFaults(spec.source, spec.ID)
+	v := k.decode(f, jsonpos.Path{"sections", k.Name()}, k.Name(), spec.Sections[k.Name()], true)
 	if err := f.err(); err != nil {
 		var zero C
 		return zero, err
@@ -99,9 +100,9 @@ func (k ConfigKey[C]) defaults() (v C) {
 	return v
 }
 
-func (k ConfigKey[C]) decode(f *faults, at specPath, plugin string, raw inference.JSON, check bool) any {
+func (k ConfigKey[C]) decode(f *faults, at jsonpos.Path, plugin string, raw inference.JSON, check bool) any {
 	if k.def == nil {
-		f.name(at, "the section's key was not made by NewConfigKey")
+		f.Name(at, "the section's key was not made by NewConfigKey")
 		return nil
 	}
 	doing := "the default: "
@@ -134,7 +135,7 @@ func (k ConfigKey[C]) decode(f *faults, at specPath, plugin string, raw inferenc
 		if errors.As(err, &bad) {
 			text = bad.Err // without its place in a text that the user never saw
 		}
-		f.value(at, "%s%v", doing, text).Err = err
+		f.Value(at, "%s%v", doing, text).Err = err
 	}
 	return get
 }
@@ -158,17 +159,15 @@ func (k ConfigKey[C]) reader(value C, base, raw inference.JSON) section[C] {
 }
 
 // fits reports what in raw does not fit a C, and whether all does.
-func (k ConfigKey[C]) fits(f *faults, at specPath, plugin string, raw inference.JSON) (bool, error) {
+func (k ConfigKey[C]) fits(f *faults, at jsonpos.Path, plugin string, raw inference.JSON) (bool, error) {
 	if raw == "" {
 		return true, nil
 	}
-	inside := &faults{} // of positions in raw, which is not the spec's text
-	c := treeCopy{faults: inside}
-	n := c.copy(parseNode([]byte(raw)), nil)
-	if len(inside.list) > 0 {
-		return false, errors.New(inside.list[0].Msg)
+	var inside jsonpos.Check // of positions in raw, which is not the spec's text
+	inside.Tree(jsonpos.Parse([]byte(raw)))
+	if faults := inside.Faults(); len(faults) > 0 {
+		return false, errors.New(faults[0].Msg)
 	}
-	before := len(f.list)
-	shapeCheck{f, plugin}.fit(reflect.TypeFor[C](), n, at)
-	return len(f.list) == before, nil
+	own := func(decode func() error) error { return guard(plugin, 0, decode) }
+	return f.Fit(reflect.TypeFor[C](), inside.Root, at, jsonpos.Rules{Null: true, Call: own}), nil
 }

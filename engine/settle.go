@@ -72,7 +72,13 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 
 // bodyEnded is the update that keeps what a body gave, before AfterToolExecute has
 // its say: the tool must not run again.
+// For one that asked it opens the question instead.
 func (r *run) bodyEnded(p *passage) state.Update {
+	if p.asks != nil {
+		t, opened := r.opened(p.sc, p.sc.call, toolOwner(p.sc.call), *p.asks)
+		p.asks = &t
+		return opened
+	}
 	return r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Call, c.Ended, c.Result = p.sc.call, true, p.result() })
 }
 
@@ -88,7 +94,7 @@ func callOwner(c inference.ToolCall) string { return "call " + c.ID }
 // refuse turns the result of a call whose command could not be committed into an
 // error that tells so, without hiding what the tool said.
 func (p *passage) refuse(err error) {
-	p.refused = true
+	p.refused, p.asks = true, nil
 	p.outcome = inference.OutcomeError
 	p.out.IsError = true
 	p.out.Content = fmt.Sprintf("the tool ran, but its state changes were refused: %v; call it again if they are needed\n%s", err, p.out.Content)
@@ -131,6 +137,9 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 		}),
 		Transcript.Append(inference.ToolMessage(result)))
 	if err == nil {
+		for _, a := range c.Answers {
+			r.forget(settle, a.Answer.Handle)
+		}
 		r.stats.calls.Add(1)
 		r.emit(p.sc, func(h Header) Event {
 			return ToolFinished{Header: h, Call: p.sc.call, Result: result, Duration: p.took}
@@ -142,7 +151,7 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 // withheld asks the question of WithholdResult, which suspended the call after its
 // body. The answer decides what becomes of the result.
 func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolResult, c CallState) (_ inference.ToolResult, waits bool, err error) {
-	if bad := unanswerable(c.Ticket); bad != "" {
+	if bad := r.eng.unanswerable(c.Ticket); bad != "" {
 		return hidden(result, inference.OutcomeBlocked, "blocked: "+c.Ticket.Plugin+bad), false, nil
 	}
 	if err := r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.result })); err != nil {
@@ -207,7 +216,7 @@ func (r *run) closeCalls(ctx context.Context, calls []inference.ToolCall) error 
 			p.sc.tool = t.Spec()
 		}
 		p.notRun(why)
-		if c.Status == CallRunning {
+		if c.Status == CallRunning || c.Asked {
 			p.fail(inference.OutcomeCancelled, "interrupted: "+why)
 		}
 		if c.Ended {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 )
 
 // DefaultMaxRounds is the number of steps after which a run stops when its spec
@@ -118,9 +119,9 @@ func (s AgentSpec) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads what ParseSpec reads, as strictly. Its errors have no
 // positions, because it cannot tell where in its text the spec begins.
 func (s *AgentSpec) UnmarshalJSON(text []byte) error {
-	read, f := readSpec("", parseNode(text))
-	for _, e := range f.list {
-		e.Line, e.Column = 0, 0
+	read, f := readSpec("", jsonpos.Parse(text))
+	for _, fault := range f.Faults() {
+		fault.Line, fault.Column = 0, 0
 	}
 	if err := f.err(); err != nil {
 		return err

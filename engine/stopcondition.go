@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"time"
+
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 )
 
 // StopType says what a StopCondition looks at.
@@ -107,17 +109,17 @@ var stopTypes = []struct {
 }
 
 // foreign reports a field of a condition that does not belong to its type.
-func (f *faults) foreign(kind StopType, field string, at specPath) {
+func (f *faults) foreign(kind StopType, field string, at jsonpos.Path) {
 	for _, t := range stopTypes {
 		if t.kind == kind && field != "type" && !slices.Contains(t.fields, field) {
-			f.name(at.to(field), "a condition of type %s takes no %s; its fields: %s", kind, field, listed(t.fields))
+			f.Name(at.To(field), "a condition of type %s takes no %s; its fields: %s", kind, field, jsonpos.Listed(t.fields))
 		}
 	}
 }
 
 // rules reports what is wrong with the values of c.
-func (c StopCondition) rules(f *faults, at specPath) {
-	names, _ := jsonFields(reflect.TypeFor[StopCondition]())
+func (c StopCondition) rules(f *faults, at jsonpos.Path) {
+	names, _ := jsonpos.Fields(reflect.TypeFor[StopCondition]())
 	for i, name := range names {
 		if !reflect.ValueOf(c).Field(i).IsZero() {
 			f.foreign(c.Type, name, at)
@@ -125,7 +127,7 @@ func (c StopCondition) rules(f *faults, at specPath) {
 	}
 	positive := func(field string, n int64) {
 		if n <= 0 {
-			f.value(at.to(field), "want %s above 0, got %d", field, n)
+			f.Value(at.To(field), "want %s above 0, got %d", field, n)
 		}
 	}
 	switch c.Type {
@@ -134,7 +136,7 @@ func (c StopCondition) rules(f *faults, at specPath) {
 	case StopTypeTimeout:
 		const limit = float64(math.MaxInt64 / int64(time.Second))
 		if !(c.Seconds > 0 && c.Seconds < limit) || c.Timeout() == 0 {
-			f.value(at.to("seconds"), "want seconds above 0 and below %.0f, got %v", limit, c.Seconds)
+			f.Value(at.To("seconds"), "want seconds above 0 and below %.0f, got %v", limit, c.Seconds)
 		}
 	case StopTypeTokenBudget:
 		positive("tokens", c.Tokens)
@@ -142,25 +144,25 @@ func (c StopCondition) rules(f *faults, at specPath) {
 		positive("count", int64(c.Count))
 	case StopTypeStopOnTool:
 		if c.Tool == "" {
-			f.value(at.to("tool"), "want the name of a tool")
+			f.Value(at.To("tool"), "want the name of a tool")
 		}
 	case StopTypeContentMatch:
 		if _, err := regexp.Compile(c.Pattern); err != nil {
-			f.value(at.to("pattern"), "not a regular expression: %v", err).Err = err
+			f.Value(at.To("pattern"), "not a regular expression: %v", err).Err = err
 		} else if c.Pattern == "" {
-			f.value(at.to("pattern"), "want a regular expression; an empty one matches every answer")
+			f.Value(at.To("pattern"), "want a regular expression; an empty one matches every answer")
 		}
 	case StopTypeLoopDetection:
 		if c.repeats() < 2 {
-			f.value(at.to("repeats"), "want 2 repeats or more, got %d", c.Repeats)
+			f.Value(at.To("repeats"), "want 2 repeats or more, got %d", c.Repeats)
 		} else if c.Window != 0 && c.Window < c.repeats() {
-			f.value(at.to("window"), "want a window of at least the %d repeats, got %d", c.repeats(), c.Window)
+			f.Value(at.To("window"), "want a window of at least the %d repeats, got %d", c.repeats(), c.Window)
 		}
 	default:
 		var known []string
 		for _, t := range stopTypes {
 			known = append(known, string(t.kind))
 		}
-		f.oneOf(at.to("type"), "stop condition", string(c.Type), known...)
+		f.OneOf(at.To("type"), "stop condition", string(c.Type), known...)
 	}
 }

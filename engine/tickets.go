@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -15,67 +17,81 @@ import (
 // ask suspends the call on a ticket and has it answered: by the resolver if there
 // is one, else by the ticket's default. A nil answer means that the call waits.
 func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin string, d gate.Decision) (gate.Ticket, *phase.Answer, error) {
-	t := question(d, call)
-	n := r.callState(call.ID).Tickets + 1
-	t.ID = ticketID(r.info.ID, int(r.step.Load()), call.ID, n)
-	t.Call, t.Plugin, t.Fingerprint = call.ID, plugin, gate.Fingerprint(call)
-	if err := r.apply(ctx, sc, r.callUpdate(call.ID, func(c *CallState) {
-		c.Status, c.Ticket, c.Tickets = CallSuspended, t, n
-		c.After = c.After || sc.phase == phase.AfterToolExecute
-	})); err != nil {
+	t, opened := r.opened(sc, call, plugin, question(d, call))
+	if err := r.apply(ctx, sc, opened); err != nil {
 		return t, nil, err
 	}
-	r.emit(sc, func(h Header) Event { return TicketOpened{Header: h, Ticket: t} })
+	answer, err := r.answerNow(ctx, sc, t)
+	return t, answer, err
+}
 
+// opened fills in a ticket and returns the update that suspends its call on it.
+func (r *run) opened(sc scene, call inference.ToolCall, plugin string, t gate.Ticket) (gate.Ticket, state.Update) {
+	n := r.callState(call.ID).Tickets + 1
+	t.ID = ticketID(r.info.ID, int(r.step.Load()), call.ID, n)
+	t.Call, t.Plugin, t.Fingerprint, t.Until = call.ID, plugin, gate.Fingerprint(call), time.Time{}
+	if t.Lifetime > 0 {
+		t.Until = r.now().Add(t.Lifetime).UTC().Round(0) // as it comes back from a journal
+	}
+	return t, r.callUpdate(call.ID, func(c *CallState) {
+		c.Status, c.Ticket, c.Tickets = CallSuspended, t, n
+		c.After = c.After || sc.phase == phase.AfterToolExecute
+		c.Call, c.Asked = call, c.Asked || plugin == toolOwner(call)
+	})
+}
+
+// answerNow has an open ticket answered, if there is somebody or something to do it.
+func (r *run) answerNow(ctx context.Context, sc scene, t gate.Ticket) (*phase.Answer, error) {
+	r.emit(sc, func(h Header) Event { return TicketOpened{Header: h, Ticket: t} })
 	answer, by := phase.Answer{Ticket: t.ID}, "default"
 	resolver := r.resolver()
 	switch {
 	case resolver != nil:
-		// In a goroutine of its own: a prompt may not notice that the run was cancelled.
-		given, err := detached(ctx, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
-			return resolver.Resolve(ctx, t)
-		})
-		if err == nil && (!given.Value.Valid() || !given.Args.Valid()) {
-			err = errors.New("engine: the answer's value or arguments are not JSON")
-		}
+		given, err := r.resolve(ctx, sc, resolver, t)
 		if ctx.Err() != nil {
-			return t, nil, context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+			answer, by = given, "resolver"
+			answer.Ticket, answer.Handle = t.ID, ""
+		case expired(t, r.now()):
+			answer, by = byDefault(t, "nobody answered in time"), "expiry"
+		default:
 			if !errors.Is(err, gate.ErrLeftOpen) {
-				r.warn(sc, plugin, "ticket %s: the resolver failed: %v", t.ID, err)
+				r.warn(sc, t.Plugin, "ticket %s: the resolver failed: %v", t.ID, err)
 			}
-			return t, nil, nil
+			return nil, nil
 		}
-		answer, by = given, "resolver"
-		answer.Ticket = t.ID
-	case t.Default == gate.DefaultYes:
-		answer.Approved = true
-	case t.Default == gate.DefaultNo:
-		answer.Reason = "nobody is there to ask, and the default is no"
+	case t.Default == gate.NoDefault || t.Lifetime > 0:
+		return nil, nil
 	default:
-		return t, nil, nil
+		answer = byDefault(t, "nobody is there to ask")
 	}
 	r.emit(sc, func(h Header) Event {
-		return TicketAnswered{Header: h, Ticket: t.ID, Call: call.ID, Approved: answer.Approved, Reason: answer.Reason, By: by}
+		return TicketAnswered{Header: h, Ticket: t.ID, Call: t.Call, Approved: answer.Approved, Reason: answer.Reason, By: by}
 	})
-	return t, &answer, nil
+	return &answer, nil
+}
+
+// resolve asks the resolver for as long as the question stands, in a goroutine of its
+// own: a prompt may not notice that the run was cancelled.
+func (r *run) resolve(ctx context.Context, sc scene, resolver gate.Resolver, t gate.Ticket) (phase.Answer, error) {
+	given, err := within(ctx, cmp.Or(max(t.Lifetime, 0), math.MaxInt64), "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
+		return resolver.Resolve(ctx, t)
+	})
+	if err == nil {
+		c := r.callState(t.Call)
+		if c.Ended {
+			given.Args = "" // the tool has run
+		}
+		err = r.eng.fits(ctx, c, given)
+	}
+	return given, err
 }
 
 // brokenTicket is the kind of a ticket that could not be put into state as it was.
 const brokenTicket gate.TicketKind = "broken"
-
-// unanswerable says why a question must not be asked, or "".
-func unanswerable(t gate.Ticket) string {
-	switch {
-	case t.Kind == brokenTicket || !t.Params.Valid() || !t.Schema.Valid():
-		return " asks with params or a schema that are not JSON"
-	case t.Kind == gate.Secret && t.Mode == gate.UseAsResult:
-		return " asks for a secret as the result, which the model would see; use gate.PassToTool"
-	default:
-		return ""
-	}
-}
 
 // question returns a decision's ticket with what the gate left out filled in.
 func question(d gate.Decision, call inference.ToolCall) gate.Ticket {
@@ -105,9 +121,15 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 		t.Fingerprint = gate.Fingerprint(v.call)
 	}
 	kept := TicketAnswer{Ticket: t, Answer: a}
-	if t.Kind == gate.Secret {
+	if t.Kind == gate.Secret && a.Value != "" {
 		r.keepSecret(t.ID, a.Value) // for the tool, never for state
-		kept.Answer.Value = ""
+		if kept.Answer.Value = ""; a.Handle == "" {
+			keep, _ := r.keeper(ctx)
+			if kept.Answer.Handle, err = keep(t.ID, a.Value); err != nil {
+				r.warn(sc, engineName, "ticket %s: %v; it is lost if the process ends", t.ID, err)
+			}
+		}
+		v.answer = &kept.Answer // nor for gates and hooks
 	}
 	if err := r.apply(ctx, sc, r.callUpdate(v.call.ID, func(c *CallState) {
 		c.Status = CallResuming
@@ -133,43 +155,43 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 }
 
 // answers returns the answers about a call, with those marked that do not count any
-// more: a secret that came with an earlier resumption must be asked for again.
+// more: a secret that only an earlier process knew must be asked for again.
 func (r *run) answers(call string) []TicketAnswer {
 	given := slices.Clone(r.callState(call).Answers)
 	for i, a := range given {
 		_, kept := r.secrets[a.Ticket.ID]
-		given[i].lost = a.Ticket.Kind == gate.Secret && !kept
+		given[i].lost = a.Ticket.Kind == gate.Secret && a.Answer.Approved && !kept &&
+			(a.Answer.Handle == "" || r.eng.config.Vault == nil)
 	}
 	return given
 }
 
-// forTool returns the answer for the call's tool to read: the last one that was
-// meant for it, or else the last one.
-func (r *run) forTool(call inference.ToolCall, last *phase.Answer) *phase.Answer {
-	given, print := r.answers(call.ID), gate.Fingerprint(call)
-	for i := len(given) - 1; i >= 0; i-- {
-		if t := given[i].Ticket; t.Mode == gate.PassToTool && t.Fingerprint == print && !given[i].lost {
-			a := r.withSecret(given[i])
-			return &a
+// toolOwner is who a tool's own questions are asked by.
+func toolOwner(call inference.ToolCall) string { return "tool " + call.Name }
+
+// forTool returns what the call's tool is told of answers, secrets included: those to
+// its own questions, and the one that Answer returns, which is the last of its own, or
+// else of those that were meant for it, or else the last one of all.
+func (r *run) forTool(ctx context.Context, p *passage) (answer *phase.Answer, own []phase.Answer) {
+	var meant *phase.Answer
+	print := gate.Fingerprint(p.sc.call)
+	for _, a := range r.answers(p.sc.call.ID) {
+		mine := a.Ticket.Plugin == toolOwner(p.sc.call)
+		if a.lost || a.Ticket.Fingerprint != print || !mine && a.Ticket.Mode != gate.PassToTool && a.Ticket.Kind != gate.Secret {
+			continue
+		}
+		full := r.withSecret(ctx, a)
+		if a.Ticket.Kind == gate.Secret {
+			p.secrets = append(p.secrets, full)
+		}
+		if mine {
+			own = append(own, full)
+		}
+		if mine || len(own) == 0 {
+			meant = &full
 		}
 	}
-	return last
-}
-
-// keepSecret keeps a secret value for as long as this part of the run lasts.
-func (r *run) keepSecret(ticket string, value inference.JSON) {
-	if r.secrets == nil {
-		r.secrets = map[string]inference.JSON{}
-	}
-	r.secrets[ticket] = value
-}
-
-// withSecret returns the answer with its secret value, which is not in state.
-func (r *run) withSecret(a TicketAnswer) phase.Answer {
-	if value, ok := r.secrets[a.Ticket.ID]; ok {
-		a.Answer.Value = value
-	}
-	return a.Answer
+	return cmp.Or(meant, p.sc.answer), own
 }
 
 // callState returns where a call of this step stands.

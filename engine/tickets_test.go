@@ -368,7 +368,7 @@ func TestAnswerModes(t *testing.T) {
 		})
 		w := gbNew(t, engine.Config{
 			Model:   gbScript(gbAsk(gbCall("c1", "ask_user", ""))),
-			Plugins: []engine.Plugin{gbTools(tool), gbVote("asker", gate.Suspend(gate.Ticket{Kind: gate.Choice, Mode: mode}))},
+			Plugins: []engine.Plugin{gbTools(tool), gbVote("asker", gate.Suspend(gate.Ticket{Kind: gate.Form, Mode: mode}))},
 			Resolver: gate.ResolverFunc(func(context.Context, gate.Ticket) (phase.Answer, error) {
 				return phase.Answer{Approved: true, Value: `{"colour":"blue"}`}, nil
 			}),

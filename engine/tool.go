@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 )
@@ -33,6 +34,12 @@ type Output struct {
 	Details inference.JSON
 	IsError bool
 	Command phase.Command
+	// Ask, if set, makes the call wait for an answer; Content, Details and IsError do
+	// not count then. Once approved, Call runs again, from its beginning, and finds the
+	// answer in pc.Answer and all its answers in pc.Answers; with gate.UseAsResult the
+	// answer is the result instead. A no ends the call. Secrets are only in what Call
+	// gets, and are taken out of its result. A call may ask Limits.PhaseRounds times.
+	Ask *gate.Ticket
 }
 
 // Text returns an output with that content.

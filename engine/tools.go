@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 )
@@ -21,9 +22,11 @@ type passage struct {
 	outcome inference.Outcome
 	took    time.Duration
 	waits   bool
-	refused bool       // its command was, after the body ran
-	err     error      // a fault of the run that kept the call from running
-	held    heldEvents // events of a delegate that runs beside others
+	refused bool // its command was, after the body ran
+	asks    *gate.Ticket
+	secrets []phase.Answer // that the body was given
+	err     error          // a fault of the run that kept the call from running
+	held    heldEvents     // events of a delegate that runs beside others
 }
 
 // tools runs the calls of the step's response and puts exactly one result per
@@ -63,11 +66,15 @@ func (r *run) sequentialTools(ctx context.Context, calls []inference.ToolCall) (
 			return waiting, errors.Join(p.err, err)
 		}
 		if p.tool != nil {
-			p.pc = r.context(p.sc, r.th.store.Snapshot())
-			r.started(p)
-			r.body(ctx, p, nil)
-			if err := r.record(ctx, p.pc.Snapshot(), p); err != nil {
+			if err := r.runBodies(ctx, []*passage{p}); err != nil {
 				return waiting, err
+			}
+			if err := r.converse(ctx, p); err != nil {
+				return waiting, err
+			}
+			if p.waits {
+				waiting = true
+				continue
 			}
 		}
 		waits, err := r.conclude(ctx, p)
@@ -115,6 +122,13 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 		}
 	}
 	for _, p := range all {
+		if err == nil {
+			err = r.converse(ctx, p)
+		}
+		if p.asks != nil {
+			waiting = waiting || p.waits
+			continue
+		}
 		waits, concluded := r.conclude(ctx, p)
 		waiting, err = waiting || waits, errors.Join(err, concluded)
 	}
@@ -128,8 +142,14 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 	}
 	snap := r.th.store.Snapshot()
 	for _, p := range bodies {
-		p.pc = r.context(p.sc, snap)
-		r.started(p)
+		sc := p.sc
+		sc.answer, sc.own = r.forTool(ctx, p)
+		p.pc = r.context(sc, snap)
+		r.emit(p.sc, func(h Header) Event { return ToolStarted{Header: h, Call: p.sc.call} })
+	}
+	if len(bodies) == 1 {
+		r.body(ctx, bodies[0], nil)
+		return r.record(ctx, snap, bodies...)
 	}
 	// A body returns when ctx ends, so there is no need to give up on one here.
 	fanOut(context.WithoutCancel(ctx), len(bodies), r.eng.config.Limits.Concurrency,
@@ -169,7 +189,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	case c.Status == CallResuming:
 		v := verdict{call: call}
 		last := c.Answers[len(c.Answers)-1]
-		if _, err := r.take(ctx, p.sc, &v, last.Ticket, r.withSecret(last)); err != nil {
+		if _, err := r.take(ctx, p.sc, &v, last.Ticket, r.withSecret(ctx, last)); err != nil {
 			return nil, err
 		}
 		if p.decided(v) {
@@ -221,7 +241,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	case r.ended():
 		p.notRun(r.endReason())
 	default:
-		p.tool, p.sc.answer = tool, r.forTool(p.sc.call, p.sc.answer)
+		p.tool = tool
 	}
 	return p, nil
 }
@@ -259,7 +279,7 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 		return false, nil
 	}
 	v := verdict{call: p.sc.call}
-	if bad := unanswerable(c.Ticket); bad != "" {
+	if bad := r.eng.unanswerable(c.Ticket); bad != "" {
 		return p.decided(blocked(v, c.Ticket.Plugin+bad)), nil
 	}
 	t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
@@ -270,11 +290,17 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 		p.waits = true
 		return true, nil
 	}
-	done, err := r.take(ctx, p.sc, &v, t, *answer)
+	return r.goOn(ctx, p, v, t, *answer)
+}
+
+// goOn applies an answer that came while the call was on its way. decided means that
+// the body will not run now.
+func (r *run) goOn(ctx context.Context, p *passage, v verdict, t gate.Ticket, a phase.Answer) (decided bool, err error) {
+	done, err := r.take(ctx, p.sc, &v, t, a)
 	if err == nil && !done && v.call != p.sc.call {
 		// Nobody judged these arguments yet.
 		sc := p.sc
-		sc.phase, sc.call, sc.answer = phase.ToolGate, v.call, answer
+		sc.phase, sc.call, sc.answer = phase.ToolGate, v.call, v.answer
 		v, err = r.judge(ctx, sc)
 	}
 	if err != nil {
@@ -284,6 +310,26 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 		return true, nil
 	}
 	return false, r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Status = CallRunning }))
+}
+
+// converse has what a body asked answered and runs it again, until it is done or the
+// call waits.
+func (r *run) converse(ctx context.Context, p *passage) error {
+	for p.asks != nil {
+		t := *p.asks
+		answer, err := r.answerNow(ctx, p.sc, t)
+		if p.waits = answer == nil; p.waits || err != nil {
+			return err
+		}
+		p.asks = nil
+		if decided, err := r.goOn(ctx, p, verdict{call: p.sc.call}, t, *answer); decided || err != nil {
+			return err
+		}
+		if err := r.runBodies(ctx, []*passage{p}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // tool finds a tool that the agent may call in this step.
@@ -334,10 +380,6 @@ func (r *run) checkArgs(ctx context.Context, call inference.ToolCall) error {
 	return err
 }
 
-func (r *run) started(p *passage) {
-	r.emit(p.sc, func(h Header) Event { return ToolStarted{Header: h, Call: p.sc.call} })
-}
-
 // body runs the tool and classifies how it ended. A body that does not return
 // when ctx or its limit ends is left behind. Events of a delegate go to held
 // unless that is nil.
@@ -359,6 +401,10 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	expired, late := bounded.Err(), context.Cause(bounded)
 	cancel()
 	p.took = r.now().Sub(start)
+	if err == nil && out.Ask != nil {
+		err = r.toolAsks(p, *out.Ask)
+		out.Content, out.Details, out.IsError = "", "", false
+	}
 	if err == nil && !out.Details.Valid() {
 		err = fmt.Errorf("tool %s returned details that are not JSON", p.sc.call.Name)
 	}
@@ -374,4 +420,18 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	default:
 		p.out, p.outcome = Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
+	redact(&p.out, p.secrets)
+}
+
+// toolAsks notes the question of a body, unless it cannot be asked.
+func (r *run) toolAsks(p *passage, t gate.Ticket) error {
+	t = question(gate.Suspend(t), p.sc.call)
+	if bad := r.eng.unanswerable(t); bad != "" {
+		return errors.New(p.sc.call.Name + bad)
+	}
+	if n := r.callState(p.sc.call.ID).Tickets; n >= r.eng.config.Limits.PhaseRounds {
+		return fmt.Errorf("%s asked %d times and still has no result", p.sc.call.Name, n)
+	}
+	p.asks = &t
+	return nil
 }

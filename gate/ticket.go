@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"time"
 
 	"github.com/ddd26017/fixpoint/inference"
 )
@@ -32,29 +33,46 @@ const (
 )
 
 // Ticket is a question about one tool call. A gate fills Kind, Message and what
-// it needs of the others; the engine sets ID, Call and Fingerprint. It is a
-// comparable value.
+// it needs of the others; the engine sets ID, Call, Plugin, Until and Fingerprint.
+// It is a comparable value.
 type Ticket struct {
 	ID          string         `json:"id"`                   // unique in the thread, stable while the question stands
 	Call        string         `json:"call"`                 // id of the tool call
 	Plugin      string         `json:"plugin"`               // who asks
 	Kind        TicketKind     `json:"kind"`                 // Confirm when empty
 	Message     string         `json:"message"`              // for the person
-	Params      inference.JSON `json:"params,omitzero"`      // choices, fields, preview: for the one who shows the question
+	Params      inference.JSON `json:"params,omitzero"`      // fields, preview: for the one who shows the question
+	Choices     inference.JSON `json:"choices,omitzero"`     // texts that the answer's value is taken from; see Choices
 	Schema      inference.JSON `json:"schema,omitzero"`      // JSON Schema of the answer's value
 	Mode        ResumeMode     `json:"mode,omitzero"`        // what an approving answer does
-	Default     Default        `json:"default,omitzero"`     // what counts when nobody can be asked
+	Default     Default        `json:"default,omitzero"`     // what counts when nobody can be asked, or answers in time
+	Fallback    inference.JSON `json:"fallback,omitzero"`    // the value that goes with DefaultYes
+	Lifetime    time.Duration  `json:"lifetime,omitzero"`    // how long the question stands; 0: for ever
+	Until       time.Time      `json:"until,omitzero"`       // when it no longer does
 	Fingerprint string         `json:"fingerprint,omitzero"` // of the exact call that is asked about
 }
 
-// Default is the answer to a ticket when no resolver is there to ask.
+// Valid reports whether the ticket can be saved: its JSON is JSON.
+func (t Ticket) Valid() bool {
+	return t.Params.Valid() && t.Choices.Valid() && t.Schema.Valid() && t.Fallback.Valid()
+}
+
+// Choices returns the Choices of a ticket.
+func Choices(list ...string) inference.JSON {
+	text, _ := inference.ToJSON(list) // texts can always be written
+	return text
+}
+
+// Default is the answer to a ticket when no resolver is there to ask, or, with a
+// Lifetime, when nobody answered in that time.
 type Default string
 
-// Defaults; the zero one waits.
+// Defaults. The zero one waits; at the end of a Lifetime it calls the call off.
 const (
-	NoDefault  Default = ""
-	DefaultYes Default = "approve"
-	DefaultNo  Default = "deny"
+	NoDefault     Default = ""
+	DefaultYes    Default = "approve"
+	DefaultNo     Default = "deny"
+	DefaultCancel Default = "cancel"
 )
 
 // Fingerprint identifies a call by its tool and exact arguments, ignoring only

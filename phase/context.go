@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -28,6 +29,7 @@ type Frame struct {
 	Tool     inference.ToolSpec
 	Result   inference.ToolResult
 	Answer   *Answer
+	Answers  []Answer
 	Err      error
 }
 
@@ -74,6 +76,7 @@ type Answer struct {
 	Reason   string         `json:"reason,omitzero"` // told to the model when denied
 	Value    inference.JSON `json:"value,omitzero"`  // what was asked for, by the ticket's schema
 	Args     inference.JSON `json:"args,omitzero"`   // edited arguments to run instead, re-checked by all gates
+	Handle   string         `json:"handle,omitzero"` // of a secret value in the vault; the engine sets it
 }
 
 // Phase returns the phase that is running.
@@ -136,6 +139,10 @@ func (pc *Context) Answer() (Answer, bool) {
 	}
 	return *pc.f.Answer, true
 }
+
+// Answers are those to the questions that the tool itself asked about this very
+// call, oldest first. Only the tool's own Call sees them, and the secrets in them.
+func (pc *Context) Answers() []Answer { return slices.Clone(pc.f.Answers) }
 
 // Err is the model's error at AfterInference and the cause of a failed run at
 // RunEnd; nil otherwise.

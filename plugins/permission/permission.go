@@ -56,7 +56,7 @@ func check(_ context.Context, pc *phase.Context) (gate.Decision, error) {
 		Kind:    gate.Confirm,
 		Message: fmt.Sprintf("Allow %s?", tool.Name),
 		Params:  params,
-		Schema:  `{"enum":["once","always"]}`,
+		Choices: gate.Choices("once", "always"),
 		Default: rules.Unattended.standard(),
 	}).Because("needs a yes by " + rule), nil
 }

@@ -21,7 +21,7 @@ import (
 // Prompt is a gate.Resolver that asks the person at the terminal. A question is
 // asked once the view has shown what led to it, and nothing else is written until
 // it is answered. Without anybody to ask, at the end of the input, the answer is
-// no.
+// no. An answer that does not fit its question is asked for again.
 type Prompt struct {
 	p    *Printer
 	view *View
@@ -39,6 +39,9 @@ type Keyboard struct {
 	// Secret reads a line that must not be seen; nil means that it cannot be done,
 	// and questions for secrets are declined.
 	Secret func() (string, error)
+	// Fits says what is wrong with the value of an answer, by the ticket's schema, so
+	// that it can be asked for again. Nil accepts all; the run checks in any case.
+	Fits func(schema, value inference.JSON) error
 }
 
 // NewPrompt returns a prompt that reads answers line by line.
@@ -58,9 +61,6 @@ func (y Yes) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	return phase.Answer{Approved: true, Reason: "by --yes"}, nil
 }
 
-// errNobody is the fault of a question at the end of the input.
-var errNobody = errors.New("nobody is there to answer; --yes approves")
-
 // Resolve asks.
 func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	q.mu.Lock()
@@ -76,7 +76,25 @@ func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 	answer, err := q.ask(ctx, t)
 	if errors.Is(err, io.EOF) {
 		q.p.write("\n")
-		return phase.Answer{Reason: errNobody.Error()}, nil
+		reason := "nobody is there to answer"
+		if t.Kind == gate.Confirm {
+			reason += "; --yes approves"
+		}
+		return phase.Answer{Reason: reason}, nil
+	}
+	return answer, err
+}
+
+// Ask asks a question that is not part of a run under way. At the end of the input it
+// returns io.EOF.
+func (q *Prompt) Ask(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	defer q.p.take()()
+	q.show(t, previewLines)
+	answer, err := q.ask(ctx, t)
+	if errors.Is(err, io.EOF) {
+		q.p.write("\n")
 	}
 	return answer, err
 }
@@ -135,43 +153,9 @@ func (q *Prompt) argument(name, text string, most int) {
 	}
 }
 
-// ask reads the answer. The printer is ours.
-func (q *Prompt) ask(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
-	switch t.Kind {
-	case gate.Confirm:
-		return q.confirm(ctx, t)
-	case gate.Secret:
-		if q.keys.Secret == nil {
-			return phase.Answer{Reason: "a secret can only be typed at a terminal"}, nil
-		}
-		q.cue("value, not shown")
-		text, err := q.keys.Secret()
-		q.p.write("\n")
-		if err != nil {
-			return phase.Answer{}, err
-		}
-		value, err := inference.ToJSON(text)
-		return phase.Answer{Approved: true, Value: value}, err
-	default:
-		q.cue("value, as text or JSON; an empty line declines")
-		text, err := q.line(ctx)
-		if err != nil {
-			return phase.Answer{}, err
-		}
-		if text == "" {
-			return phase.Answer{Reason: "declined at the terminal"}, nil
-		}
-		value := inference.JSON(text)
-		if !value.Valid() || t.Kind == gate.Text {
-			value, err = inference.ToJSON(text)
-		}
-		return phase.Answer{Approved: true, Value: value}, err
-	}
-}
-
 func (q *Prompt) confirm(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	// Only a gate that knows the value offers to remember it.
-	always := strings.Contains(string(t.Schema), string(permission.Always))
+	always := strings.Contains(string(t.Choices), string(permission.Always))
 	choices := "[y]es, [n]o"
 	if always {
 		choices += ", [a]lways in this run"
@@ -188,7 +172,11 @@ func (q *Prompt) confirm(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 		word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
 		switch strings.ToLower(word) {
 		case "y", "yes":
-			return phase.Answer{Approved: true, Reason: "at the terminal", Value: `"once"`}, nil
+			answer := phase.Answer{Approved: true, Reason: "at the terminal"}
+			if list := Choices(t); len(list) == 0 || slices.Contains(list, "once") {
+				answer.Value = `"once"`
+			}
+			return answer, nil
 		case "n", "no", "":
 			answer := phase.Answer{Reason: "at the terminal"}
 			if reason = strings.TrimSpace(reason); reason != "" {

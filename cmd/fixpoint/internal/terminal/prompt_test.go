@@ -40,7 +40,7 @@ func (s *safe) String() string {
 
 func confirm() gate.Ticket {
 	return gate.Ticket{
-		ID: "t1", Call: "c1", Plugin: "permission", Kind: gate.Confirm, Message: "Allow save?", Schema: `{"enum":["once","always"]}`,
+		ID: "t1", Call: "c1", Plugin: "permission", Kind: gate.Confirm, Message: "Allow save?", Choices: gate.Choices("once", "always"),
 		Params: inference.JSON(`{"tool":"save","kind":"write","description":"Save it.","args":{"path":"a\u001b[2Jb","n":7,"text":"` + strings.Repeat(`line\n`, 20) + `"}}`),
 	}
 }
@@ -74,7 +74,7 @@ func TestConfirm(t *testing.T) {
 	}
 	// Who does not offer to remember is not answered so.
 	once := confirm()
-	once.Schema = ""
+	once.Choices = ""
 	got, out, err := resolve(t, once, strings.NewReader("always\ny\n"), nil)
 	require.NoError(t, err)
 	require.True(t, got.Approved)

@@ -3,6 +3,7 @@ package terminal
 import (
 	"context"
 	"strings"
+	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -27,6 +28,7 @@ type Question struct {
 	Ticket  gate.Ticket
 	Call    inference.ToolCall
 	Command string
+	Now     time.Time // that the question is shown at
 }
 
 // Waiting writes the questions that a run waits for. Ids and commands are never
@@ -38,14 +40,53 @@ func (p *Printer) Waiting(all []Question) {
 	}
 }
 
-// Question writes one open question, with the start of its call's arguments.
+// Question writes one open question, with the start of its call's arguments and what
+// its answer has to be like.
 func (p *Printer) Question(q Question) {
-	p.line(p.s.note, "waiting", 0, p.s.bold.Render(clean(q.Call.Name))+":", clean(q.Ticket.Message))
+	t := q.Ticket
+	p.line(p.s.note, "waiting", 0, p.s.bold.Render(clean(q.Call.Name))+":", clean(t.Message))
 	if q.Call.Args != "" {
 		p.line(p.s.dim, "args", 0, p.s.dim.Render(clip(clean(string(q.Call.Args)), 100)))
 	}
-	p.whole("ticket", q.Ticket.ID)
+	p.line(p.s.dim, "kind", 0, strings.ReplaceAll(clean(string(t.Kind)), "_", " "))
+	if choices := Choices(t); len(choices) > 0 {
+		p.line(p.s.dim, "choices", 0, clip(clean(strings.Join(choices, ", ")), 300))
+	}
+	if t.Schema != "" {
+		p.line(p.s.dim, "schema", 0, p.s.dim.Render(clip(clean(string(t.Schema)), 300)))
+	}
+	if t.Default != gate.NoDefault || !t.Until.IsZero() {
+		p.line(p.s.dim, "default", 0, defaultText(t))
+	}
+	if !t.Until.IsZero() {
+		p.line(p.s.dim, "until", 0, t.Until.Local().Format("2006-01-02 15:04:05 MST"), p.s.dim.Render(untilText(t.Until, q.Now)))
+	}
+	p.whole("ticket", t.ID)
 	p.whole("continue", q.Command)
+}
+
+// defaultText says what counts when nobody answers.
+func defaultText(t gate.Ticket) string {
+	switch t.Default {
+	case gate.DefaultYes:
+		if t.Fallback != "" {
+			return "yes: " + clip(clean(string(t.Fallback)), 100)
+		}
+		return "yes"
+	case gate.DefaultNo:
+		return "no"
+	default:
+		return "the call is called off"
+	}
+}
+
+// untilText says how long a question still stands.
+func untilText(until, now time.Time) string {
+	left := until.Sub(now)
+	if left <= 0 {
+		return "(its time is over, the default counts: resume the thread)"
+	}
+	return "(" + round(left).String() + " left)"
 }
 
 // whole writes a line that is not cut.
