@@ -1,0 +1,11 @@
+// Package fanout calls a function side by side on a bounded number of goroutines
+// and gets every result by index, whatever the calls do: one that hangs is given
+// up on when the context ends, and one that ends its goroutine with
+// runtime.Goexit costs no other call its turn.
+//
+//	squares := fanout.Each(ctx, 4, 2,
+//		func(i int) int { return i * i },
+//		func(cause error) int { return -1 })
+//
+// It imports the standard library only.
+package fanout

@@ -1,0 +1,71 @@
+package fanout_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/internal/fanout"
+)
+
+func lost(cause error) string { return fmt.Sprint("lost: ", cause) }
+
+func TestResultsStandAtTheirIndex(t *testing.T) {
+	for n := range 20 {
+		for limit := 1; limit < 5; limit++ {
+			var running, most atomic.Int64
+			out := fanout.Each(t.Context(), n, limit, func(i int) string {
+				now := running.Add(1)
+				defer running.Add(-1)
+				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+				}
+				return fmt.Sprint(i)
+			}, lost)
+			require.Len(t, out, n)
+			for i, v := range out {
+				require.Equal(t, fmt.Sprint(i), v)
+			}
+			require.LessOrEqual(t, most.Load(), int64(limit))
+		}
+	}
+}
+
+func TestGoexitCostsNoOtherCallItsTurn(t *testing.T) {
+	out := fanout.Each(t.Context(), 5, 1, func(i int) string {
+		if i%2 == 0 {
+			runtime.Goexit()
+		}
+		return "done"
+	}, lost)
+	require.Equal(t, []string{"lost: <nil>", "done", "lost: <nil>", "done", "lost: <nil>"}, out)
+}
+
+func TestEndOfContextGivesUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		cause := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*time.Second, cause)
+		defer cancel()
+		var begun atomic.Int64
+		start := time.Now()
+		out := fanout.Each(ctx, 6, 2, func(i int) string {
+			begun.Add(1)
+			time.Sleep(2 * time.Second)
+			return fmt.Sprint(i)
+		}, lost)
+		require.Equal(t, 3*time.Second, time.Since(start))
+		want := []string{"0", "1", "lost: enough", "lost: enough", "lost: enough", "lost: enough"}
+		require.Equal(t, want, out)
+
+		time.Sleep(time.Minute) // the late results come now
+		synctest.Wait()
+		require.Equal(t, want, out, "and are dropped")
+		require.EqualValues(t, 4, begun.Load(), "no call begins after the end")
+	})
+}
