@@ -32,6 +32,8 @@ type chain struct {
 	revision uint64     // of the journal, which counts leases too
 	epoch    uint64
 	broken   error // why nothing more can be written
+	lease    *Lease
+	holders  int // of the lease, which is given up with the last one
 }
 
 // checkpoint is the whole state as a journal's snapshot.

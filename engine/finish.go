@@ -36,6 +36,7 @@ func (r *run) finish(ctx context.Context, end ending) *Result {
 	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
 		end.reason, end.detail = l.Reason, l.Detail // of several ends the first committed counts
 	}
+	errs = append(errs, r.closeOpen(ctx))
 	returned := false
 	defer func() {
 		if !returned {
@@ -51,8 +52,12 @@ func (r *run) finish(ctx context.Context, end ending) *Result {
 func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
 	errs = append(errs, r.undelivered(ctx))
 	r.drain(ctx)
+	open := r.closeOpen(ctx)
+	errs = append(errs, open)
 	r.saveWhole()
-	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
+	if open == nil { // else the run is not over, and Resume can end it
+		errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
+	}
 	end.err = errors.Join(errs...)
 	res := r.result(end)
 	r.emit(scene{}, func(h Header) Event {
@@ -60,6 +65,18 @@ func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
 			Steps: res.Steps, Usage: res.Usage, Duration: res.Elapsed}
 	})
 	return res
+}
+
+// closeOpen concludes the calls that have no result yet: the run, or its process, may
+// have ended before it came to them.
+func (r *run) closeOpen(ctx context.Context) error {
+	var open []inference.ToolCall
+	for _, c := range stepCalls(r.th.store.Snapshot()) {
+		if !c.Settled {
+			open = append(open, c.Call)
+		}
+	}
+	return r.closeCalls(ctx, open)
 }
 
 func (r *run) result(end ending) *Result {

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// acquire takes the thread's lease for a run, where there is one to take. It fails
-// when somebody else has it, or has changed the thread since it was opened.
+// acquire takes the thread's lease, where there is one to take, or joins those in this
+// engine that have it. It fails when somebody else has it, or has changed the thread
+// since it was opened. Whoever got a lease gives it up again.
 func (c *chain) acquire(ctx context.Context) (*Lease, error) {
 	if c == nil || c.eng.config.Owner == "" {
 		return nil, nil
@@ -21,6 +22,10 @@ func (c *chain) acquire(ctx context.Context) (*Lease, error) {
 	defer c.mu.Unlock()
 	if c.broken != nil {
 		return nil, c.broken
+	}
+	if c.holders > 0 {
+		c.holders++
+		return c.lease, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.eng.config.Limits.JournalTimeout)
 	defer cancel()
@@ -40,7 +45,8 @@ func (c *chain) acquire(ctx context.Context) (*Lease, error) {
 		return nil, err
 	}
 	c.revision, c.epoch = lease.Epoch, lease.Epoch
-	return &lease, nil
+	c.lease, c.holders = &lease, 1
+	return c.lease, nil
 }
 
 // unchanged returns nil if there was nothing but leases and settled effects between
@@ -100,11 +106,17 @@ func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
 	}
 }
 
-// giveUp releases the run's lease. If that fails it runs out.
-func (r *run) giveUp(ctx context.Context) {
-	if r.lease != nil {
-		_, _ = within(ctx, r.eng.config.Limits.Grace, engineName, 0, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, r.eng.config.Journal.(Leaser).Release(ctx, *r.lease)
+// giveUp ends the use of a lease. The last one to do so releases it; if that fails it
+// runs out.
+func (c *chain) giveUp(ctx context.Context, lease *Lease) {
+	if lease == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.holders--; c.holders == 0 {
+		_, _ = within(ctx, c.eng.config.Limits.Grace, engineName, 0, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, c.eng.config.Journal.(Leaser).Release(ctx, *lease)
 		})
 	}
 }

@@ -102,7 +102,7 @@ func (r *run) release() {
 	if c := r.th.chain; c != nil {
 		c.flush()
 	}
-	r.giveUp(ctx)
+	r.th.chain.giveUp(ctx, r.lease)
 	if r.parent == nil {
 		r.out.close()
 	}

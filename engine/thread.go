@@ -76,6 +76,12 @@ func (t *Thread) Import(d state.Dump, p state.UnknownPolicy) error {
 	if t.active.Load() != nil {
 		return ErrBusy
 	}
+	ctx := context.Background() // each call of the journal has its own limit
+	lease, err := t.chain.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.chain.giveUp(ctx, lease)
 	res, err := t.store.Import(d, p)
 	if err != nil {
 		return err
@@ -107,7 +113,7 @@ func (t *Thread) Submit(ctx context.Context, plugin string, cmd phase.Command) (
 	sc := scene{aside: r != nil}
 	if r == nil {
 		var err error
-		if r, err = t.standIn(&agent{info: phase.NewAgentInfo("", "", "", nil)}); err != nil {
+		if r, err = t.alone(ctx, &agent{info: phase.NewAgentInfo("", "", "", nil)}); err != nil {
 			return nil, err
 		}
 		defer r.release()
@@ -130,7 +136,7 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 		if err != nil {
 			return nil, err
 		}
-		if r, err = t.standIn(a); err != nil {
+		if r, err = t.alone(ctx, a); err != nil {
 			return nil, err
 		}
 		defer r.release()
@@ -147,6 +153,21 @@ func (t *Thread) standIn(a *agent) (*run, error) {
 	return t.newRun(a, Input{}, nil, nil)
 }
 
+// alone is standIn for one that commits: with the lease of the thread.
+func (t *Thread) alone(ctx context.Context, a *agent) (*run, error) {
+	lease, err := t.chain.acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := t.standIn(a)
+	if err != nil {
+		t.chain.giveUp(ctx, lease)
+		return nil, err
+	}
+	r.lease = lease
+	return r, nil
+}
+
 // DeadLetters yields the thread's dead letters, oldest first, with the id that
 // Requeue takes.
 func (t *Thread) DeadLetters() iter.Seq2[uint64, DeadLetter] {
@@ -156,6 +177,11 @@ func (t *Thread) DeadLetters() iter.Seq2[uint64, DeadLetter] {
 // Requeue puts a dead letter back into the queue, to run when its phase comes
 // next. It returns ErrNoDeadLetter when there is none of that id.
 func (t *Thread) Requeue(ctx context.Context, id uint64) error {
+	lease, err := t.chain.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer t.chain.giveUp(ctx, lease)
 	for {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
