@@ -7,5 +7,7 @@
 //		func(i int) int { return i * i },
 //		func(cause error) int { return -1 })
 //
-// It imports the standard library only.
+// One does so for a single call.
+//
+// Beside the standard library it imports errgroup, to spawn.
 package fanout

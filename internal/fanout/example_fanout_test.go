@@ -2,6 +2,7 @@ package fanout_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ddd26017/fixpoint/internal/fanout"
@@ -13,4 +14,10 @@ func ExampleEach() {
 		func(error) int { return -1 })
 	fmt.Println(squares)
 	// Output: [0 1 4 9]
+}
+
+func ExampleOne() {
+	v, err := fanout.One(context.Background(), errors.New("exited"), func() (string, error) { return "done", nil })
+	fmt.Println(v, err)
+	// Output: done <nil>
 }

@@ -69,3 +69,31 @@ func TestEndOfContextGivesUp(t *testing.T) {
 		require.EqualValues(t, 4, begun.Load(), "no call begins after the end")
 	})
 }
+
+func TestOne(t *testing.T) {
+	exited, failed, cause := errors.New("exited"), errors.New("failed"), errors.New("enough")
+	v, err := fanout.One(t.Context(), exited, func() (int, error) { return 1, failed })
+	require.Equal(t, 1, v)
+	require.ErrorIs(t, err, failed)
+
+	_, err = fanout.One(t.Context(), exited, func() (int, error) { runtime.Goexit(); return 1, nil })
+	require.ErrorIs(t, err, exited)
+
+	ctx, cancel := context.WithCancelCause(t.Context())
+	release := make(chan struct{})
+	v, err = fanout.One(ctx, exited, func() (int, error) { cancel(cause); <-release; return 1, nil })
+	close(release)
+	require.ErrorIs(t, err, cause)
+	require.Zero(t, v)
+}
+
+// What comes after the end is late, whichever of the two the wait notices first.
+func TestOneCountsNothingAfterTheEnd(t *testing.T) {
+	cause := errors.New("enough")
+	for range 5000 {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		v, err := fanout.One(ctx, errors.New("exited"), func() (int, error) { cancel(cause); return 1, nil })
+		require.ErrorIs(t, err, cause)
+		require.Zero(t, v)
+	}
+}

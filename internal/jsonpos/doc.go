@@ -14,5 +14,7 @@
 // else its reader asks for (Check.Value, Check.OneOf). A tree may come from another
 // form than JSON, such as YAML, and be malformed, shared or cyclic.
 //
+// Decode and Encode go between a text and a Go value without a tree.
+//
 // The package knows nothing of what is read, and imports the standard library only.
 package jsonpos

@@ -1,6 +1,7 @@
 package jsonpos_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 
@@ -36,4 +37,18 @@ func ExampleCheck_Value() {
 func ExampleNode_JSON() {
 	fmt.Println(jsonpos.Parse([]byte(`{"b": 1.50, "a": [ ]}`)).JSON())
 	// Output: {"a":[],"b":1.50}
+}
+
+func ExampleDecode() {
+	var v struct {
+		Port int `json:"port"`
+	}
+	offset, err := jsonpos.Decode(`{"port": "80"}`, &v, (*json.Decoder).DisallowUnknownFields)
+	fmt.Println(offset, err != nil)
+	// Output: 13 true
+}
+
+func ExampleEncode() {
+	fmt.Println(jsonpos.Encode([]string{"a < b"}))
+	// Output: ["a < b"] <nil>
 }

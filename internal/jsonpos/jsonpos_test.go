@@ -203,6 +203,28 @@ func TestPath(t *testing.T) {
 	require.Equal(t, 2, m.Line, "what it is missing from")
 }
 
+func TestDecode(t *testing.T) {
+	strict := (*json.Decoder).DisallowUnknownFields
+	for text, want := range map[string]string{
+		`{"limit":1}`:         "",
+		``:                    "0: unexpected EOF",
+		`{"limit":`:           "9: unexpected EOF",
+		`{"limit":x}`:         "10: invalid character 'x' looking for beginning of value",
+		`{"limit":"1"}`:       "12: json: cannot unmarshal string into Go struct field base.limit of type float64",
+		`{"limit":1,"l":2}  `: `17: json: unknown field "l"`,
+		`{"limit":1} 2`:       "13: text after the value; send exactly one JSON value",
+	} {
+		var v base
+		offset, err := jsonpos.Decode(text, &v, strict)
+		if want == "" {
+			require.NoError(t, err)
+			require.Equal(t, 1.0, v.Limit)
+			continue
+		}
+		require.EqualError(t, fmt.Errorf("%d: %w", offset, err), want, text)
+	}
+}
+
 // What is valid JSON and within the bounds becomes a tree of the same value;
 // everything else is a fault, and nothing panics.
 func FuzzParse(f *testing.F) {

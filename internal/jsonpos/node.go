@@ -1,9 +1,6 @@
 package jsonpos
 
-import (
-	"bytes"
-	"encoding/json"
-)
+import "encoding/json"
 
 // Kind is the form of a Node.
 type Kind uint8
@@ -72,11 +69,9 @@ func (n *Node) JSON() string {
 		}
 		plain = members
 	}
-	var text bytes.Buffer
-	enc := json.NewEncoder(&text)
-	enc.SetEscapeHTML(false)
-	if enc.Encode(plain) != nil {
+	text, err := Encode(plain)
+	if err != nil {
 		return "null"
 	}
-	return string(bytes.TrimSuffix(text.Bytes(), []byte("\n")))
+	return text
 }

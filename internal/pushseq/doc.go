@@ -1,0 +1,18 @@
+// Package pushseq is about values that are pushed while work goes on. Of turns a
+// function that pushes into a sequence that a loop pulls from; breaking out of the
+// loop stops the work.
+//
+//	for v, err := range pushseq.Of(ctx, work, pushseq.Causes{}) {
+//		...
+//	}
+//
+// Tee lets somebody else look on. A Feed is for a consumer that is a function: it gets the values in order, beside
+// the work, which waits for it only so long.
+//
+//	feed := pushseq.NewFeed(watch, 64, time.Second)
+//	feed.Push(v)
+//	feed.Shut()
+//	feed.Join(time.Now())
+//
+// It imports the standard library only.
+package pushseq
