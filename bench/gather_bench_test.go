@@ -38,15 +38,16 @@ func stepStart(plugins ...engine.Plugin) func(*testing.B) {
 
 func phaseBench(p phase.Phase, plugins ...engine.Plugin) func(*testing.B) {
 	return func(b *testing.B) {
-		th, err := bench.NewThread(plugins...)
-		require.NoError(b, err)
-		ctx := context.Background()
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := th.RunPhase(ctx, bench.Spec, p); err != nil {
-				b.Fatal(err)
+		err := bench.InRun(func(ctx context.Context, th *engine.Thread) error {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := th.RunPhase(ctx, bench.Spec, p); err != nil {
+					return err
+				}
 			}
-		}
+			return nil
+		}, plugins...)
+		require.NoError(b, err)
 	}
 }
 

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ddd26017/fixpoint/engine"
@@ -22,6 +23,26 @@ func NewThread(plugins ...engine.Plugin) (*engine.Thread, error) {
 		return nil, err
 	}
 	return eng.NewThread("bench")
+}
+
+// InRun calls fn in the middle of a run of an engine with the plugins, where the model
+// is asked, so that phases which fn runs are phases of that run.
+func InRun(fn func(ctx context.Context, th *engine.Thread) error, plugins ...engine.Plugin) error {
+	var th *engine.Thread
+	var failed error
+	eng, err := engine.New(engine.Config{Plugins: plugins, Agents: []engine.AgentSpec{Spec},
+		Model: inference.ModelFunc(func(ctx context.Context, _ inference.Request) (inference.Response, error) {
+			failed = fn(ctx, th)
+			return inference.Response{Message: inference.Assistant("done")}, nil
+		})})
+	if err != nil {
+		return err
+	}
+	if th, err = eng.NewThread("bench"); err != nil {
+		return err
+	}
+	res, err := th.Run(context.Background(), Spec, engine.Prompt("go"))
+	return errors.Join(err, failed, res.Err)
 }
 
 // OwnKeys is n hooks at StepStart, each of which reads one key and writes it.

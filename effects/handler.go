@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -28,9 +29,7 @@ type HandlerOption func(*Handler)
 // Timeout bounds one call of the handler, instead of the dispatcher's default. At the deadline its context ends, the
 // outcome is [ErrTimeout], and the next effects go on; a handler that does not return then is left behind in its
 // goroutine and its late result is dropped. Zero means no limit.
-func Timeout(d time.Duration) HandlerOption {
-	return func(h *Handler) { h.timeout = &d }
-}
+func Timeout(d time.Duration) HandlerOption { return func(h *Handler) { h.timeout = &d } }
 
 // Registered is a handler and the plugin that brought it.
 type Registered struct {
@@ -131,7 +130,7 @@ func (h *Handlers) find(e Effect) (Registered, error) {
 func (h *Handlers) lookup(name string) (Registered, error) {
 	r, ok := h.table()[name]
 	if !ok {
-		return r, &UnknownEffectError{name, Nearest(name, slices.Sorted(maps.Keys(h.table())))}
+		return r, &UnknownEffectError{name, jsonpos.Nearest(name, slices.Sorted(maps.Keys(h.table())))}
 	}
 	return r, nil
 }

@@ -33,6 +33,9 @@ type SpecOption func(*kind)
 // Durable says that the effects must not be lost: where the engine has a journal with an outbox, they are kept there
 // with their commit until they were delivered, also by a later process. They arrive at least once, always with the
 // same id. Their payloads must survive JSON.
+//
+// The commits of a delegated run are not kept, so its durable effects go into the outbox of the thread that delegated,
+// right after their commit and before they are delivered.
 func Durable() SpecOption { return func(k *kind) { k.durable = true } }
 
 // NewSpec returns a new spec. The name is what people and traces see; it must not be empty.

@@ -25,24 +25,36 @@ type SchemaCheckerFunc func(schema, value inference.JSON) error
 // CheckSchema calls f.
 func (f SchemaCheckerFunc) CheckSchema(schema, value inference.JSON) error { return f(schema, value) }
 
+var ticketKinds = []gate.TicketKind{gate.Confirm, gate.Text, gate.Choice, gate.MultiChoice, gate.Form, gate.Secret}
+
 // unanswerable says why a question must not be asked, or "".
-func (e *Engine) unanswerable(t gate.Ticket) string {
+func (e *Engine) unanswerable(ctx context.Context, t gate.Ticket) string {
 	var choices []string
 	switch {
 	case t.Kind == brokenTicket || !t.Valid():
 		return " asks with params, choices, a schema or a fallback that are not JSON"
-	case t.Choices.Decode(&choices) != nil:
-		return " asks with choices that are no list of texts; use gate.Choices"
+	case !slices.Contains(ticketKinds, t.Kind):
+		return fmt.Sprintf(" asks a question of the kind %q, which there is not", t.Kind)
+	case t.Choices.Decode(&choices) != nil || t.Choices != "" && len(choices) == 0:
+		return " asks with choices that are no list of texts or an empty one; use gate.Choices"
 	case t.Kind == gate.Secret && t.Mode == gate.UseAsResult:
 		return " asks for a secret as the result, which the model would see; use gate.PassToTool"
-	case t.Kind == gate.Secret && t.Fallback != "":
-		return " asks for a secret with a fallback, which would be in state"
+	case t.Kind == gate.Secret && (t.Fallback != "" || t.Default == gate.DefaultYes):
+		return " asks for a secret with a default of yes, which has none, or a fallback, which would be in state"
+	case t.Lifetime < 0:
+		return " asks a question with a negative lifetime"
 	case t.Schema != "" && e.config.Schemas == nil:
-		return " asks with a schema, and Config.Schemas has nobody to check answers by it"
-	default:
-		return ""
+		return " asks with a schema" + noSchemas
 	}
+	if t.Fallback != "" {
+		if err := e.suits(ctx, t, t.Fallback); err != nil {
+			return fmt.Sprintf(" asks with a fallback that its own question does not allow: %v", err)
+		}
+	}
+	return ""
 }
+
+const noSchemas = ", and Config.Schemas has nobody to check answers by it"
 
 // fits checks an answer against its ticket's kind, choices and schema.
 func (e *Engine) fits(ctx context.Context, c CallState, a phase.Answer) error {
@@ -56,16 +68,11 @@ func (e *Engine) fits(ctx context.Context, c CallState, a phase.Answer) error {
 		return nil
 	case a.Args != "" && c.Ended:
 		return fmt.Errorf("%w: the tool has run, its arguments cannot be edited any more", ErrBadAnswer)
-	case a.Value == "" && (t.Kind == gate.Confirm || t.Mode == gate.Replay && t.Schema == ""):
+	case a.Value == "" && (t.Kind == gate.Confirm ||
+		t.Mode == gate.Replay && t.Kind != gate.Secret && t.Schema == "" && t.Choices == ""):
 		return nil
 	}
-	err := formed(t, a.Value)
-	if err == nil && t.Schema != "" {
-		_, err = within(ctx, e.config.Limits.JournalTimeout, "Config.Schemas", phase.ToolGate,
-			func(context.Context) (struct{}, error) {
-				return struct{}{}, e.config.Schemas.CheckSchema(t.Schema, a.Value)
-			})
-	}
+	err := e.suits(ctx, t, a.Value)
 	switch {
 	case err == nil:
 		return nil
@@ -74,6 +81,21 @@ func (e *Engine) fits(ctx context.Context, c CallState, a phase.Answer) error {
 	default:
 		return fmt.Errorf("%w: a %s ticket wants another value: %w", ErrBadAnswer, t.Kind, err)
 	}
+}
+
+// suits checks a value against what a ticket says of it, its schema included.
+func (e *Engine) suits(ctx context.Context, t gate.Ticket, value inference.JSON) error {
+	switch err := formed(t, value); {
+	case err != nil || t.Schema == "":
+		return err
+	case e.config.Schemas == nil: // asked by another engine
+		return errors.New("the ticket has a schema" + noSchemas)
+	}
+	_, err := within(ctx, e.config.Limits.JournalTimeout, "Config.Schemas", phase.ToolGate,
+		func(context.Context) (struct{}, error) {
+			return struct{}{}, e.config.Schemas.CheckSchema(t.Schema, value)
+		})
+	return err
 }
 
 // formed checks a value against what a ticket's kind and choices say of it.

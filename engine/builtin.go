@@ -144,7 +144,8 @@ func addContext(_ context.Context, pc *phase.Context, args ContextArgs) (cmd pha
 func suspendCall(ctx context.Context, pc *phase.Context, t gate.Ticket) (cmd phase.Command, err error) {
 	id := pc.Call().ID
 	c, ok := ToolCalls.Get(pc.Snapshot(), id)
-	if !ok || c.Status == CallSuspended || c.Settled {
+	again := c.Ticket.ID == "" && c.Ticket.Plugin == Scheduler(ctx) // the process ended before it was asked
+	if !ok || c.Status == CallSuspended && !again || c.Settled {
 		return cmd, errors.New("engine: there is no tool call that could be suspended now")
 	}
 	if !t.Valid() {
@@ -152,6 +153,9 @@ func suspendCall(ctx context.Context, pc *phase.Context, t gate.Ticket) (cmd pha
 	}
 	t.ID, t.Plugin = "", Scheduler(ctx)
 	c.Status, c.Ticket = CallSuspended, t
+	if pc.Phase() == phase.AfterToolExecute {
+		c.Ended, c.Result = true, pc.Result()
+	}
 	cmd.Update(ToolCalls.Put(id, c))
 	return cmd, nil
 }
@@ -173,33 +177,19 @@ func stepKeys(snap *state.Snapshot) []state.Update {
 // hidden reports whether an action took the tool out of this step.
 func (r *run) hidden(name string) bool {
 	snap := r.th.store.Snapshot()
-	if hiddenTools.Has(snap, name) {
-		return true
-	}
-	for _, names := range onlyTools.Get(snap).All() {
-		if !slices.Contains(names, name) {
-			return true
-		}
-	}
-	return false
+	leavesOut := func(only []string) bool { return !slices.Contains(only, name) }
+	return hiddenTools.Has(snap, name) || slices.ContainsFunc(onlyTools.Get(snap).Slice(), leavesOut)
 }
 
 // offered returns the tools that the model may call in this step.
 func (r *run) offered() []inference.ToolSpec {
 	a := r.agent.Load()
-	var specs []inference.ToolSpec
-	add := func(t Tool) {
-		if s := t.Spec(); !r.hidden(s.Name) {
-			specs = append(specs, s)
-		}
-	}
-	for _, t := range a.tools {
-		add(t)
-	}
+	tools := slices.Clone(a.tools)
 	for _, t := range r.input.Tools {
 		if a.spec.permitsTool(t.Spec().Name) {
-			add(t)
+			tools = append(tools, t)
 		}
 	}
-	return specs
+	tools = slices.DeleteFunc(tools, func(t Tool) bool { return r.hidden(t.Spec().Name) })
+	return each(tools, Tool.Spec)
 }

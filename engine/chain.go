@@ -2,15 +2,18 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -30,6 +33,7 @@ type chain struct {
 
 	mu       sync.Mutex // held while something is appended: one at a time and in order
 	revision uint64     // of the journal, which counts leases too
+	kept     uint64     // revision of the state that the journal has
 	epoch    uint64
 	broken   error // why nothing more can be written
 	lease    *Lease
@@ -56,11 +60,12 @@ func (c *chain) save(next *state.Snapshot, d state.Delta, notes []any) (err erro
 	if commit.Record, err = encodeRecord(d); err != nil {
 		return err
 	}
-	ids, err := c.eng.outgoing(&commit, next.Revision(), notes)
+	ids, err := c.outgoing(&commit, next.Revision(), notes)
 	if err != nil {
 		return err
 	}
-	whole := c.whole.Swap(false)
+	// An import is not in the journal by itself.
+	whole := c.whole.Swap(false) || next.Revision() != c.kept+1
 	defer func() {
 		if whole && err != nil {
 			c.whole.Store(true) // still to be done
@@ -75,53 +80,70 @@ func (c *chain) save(next *state.Snapshot, d state.Delta, notes []any) (err erro
 			return err
 		}
 	}
-	if err := c.append(&commit); err != nil {
+	if err := c.append(&commit, ids); err != nil {
 		return err
 	}
-	c.sent.add(ids, c.thread, c.revision)
+	c.kept = next.Revision()
 	return nil
 }
 
 // flush settles the effects that were delivered since the last append.
 func (c *chain) flush() {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.broken == nil && c.sent.any() {
-		_ = c.append(&JournalCommit{}) // if it fails, they are delivered again, under the same ids
+		_ = c.append(&JournalCommit{}, nil) // if it fails, they are delivered again, under the same ids
+	}
+	if c.broken != nil {
+		c.sent.settled(c.sent.take()) // by whoever reads the outbox
 	}
 }
 
-// append fills in what every commit has and appends it. After a conflict, a fence or
-// an outcome that stays unknown the chain is broken: somebody else may have the
-// thread, and it must be opened anew.
-func (c *chain) append(commit *JournalCommit) error {
+// append fills in what every commit has and appends it; ids are those of its effects.
+// After a conflict, a fence or an outcome that stays unknown the chain is broken:
+// somebody else may have the thread, and it must be opened anew.
+func (c *chain) append(commit *JournalCommit, ids []effects.ID) error {
 	commit.Thread, commit.Base, commit.Epoch, commit.Time = c.thread, c.revision, c.epoch, c.eng.config.Now()
-	if _, err := rand.Read(commit.ID[:]); err != nil {
-		return err
-	}
+	_, _ = rand.Read(commit.ID[:]) // never fails
 	commit.Settles = c.sent.take()
-	ctx, cancel := context.WithTimeout(context.Background(), c.eng.config.Limits.JournalTimeout)
-	defer cancel()
-	journal := c.eng.config.Journal
-	rev, err := journal.Append(ctx, *commit)
-	for try := 1; errors.Is(err, ErrUnknownOutcome) && try < unknownTries && ctx.Err() == nil; try++ {
-		rev, err = journal.Append(ctx, *commit)
-	}
+	rev, err := surely(context.Background(), c.eng, func(ctx context.Context) (uint64, error) {
+		return c.eng.config.Journal.Append(ctx, *commit)
+	})
 	switch {
 	case err == nil && rev != c.revision+1:
 		err = fmt.Errorf("%w: the journal answered revision %d to an append at %d", ErrCorrupt, rev, c.revision)
 	case err == nil:
 		c.revision = rev
 		c.sent.settled(commit.Settles)
+		c.sent.add(ids, c.thread, rev)
 		return nil
 	}
 	err = fmt.Errorf("engine: thread %s could not be saved: %w", c.thread, err)
-	if errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrJournalConflict) || errors.Is(err, ErrFenced) ||
-		errors.Is(err, ErrCorrupt) || ctx.Err() != nil {
+	if errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrJournalConflict) || errors.Is(err, ErrFenced) || errors.Is(err, ErrCorrupt) {
 		c.broken = err
 	}
-	c.sent.unsettled(commit.Settles, c.broken != nil)
+	c.sent.unsettled(commit.Settles)
 	return err
+}
+
+// surely makes a call of the journal, and the same again while its outcome is unknown,
+// for at most Limits.JournalTimeout. It survives a journal that panics or hangs.
+func surely[T any](ctx context.Context, e *Engine, call func(context.Context) (T, error)) (out T, err error) {
+	ctx, cancel := context.WithTimeout(ctx, e.config.Limits.JournalTimeout)
+	defer cancel()
+	unknown := false
+	for try := 0; try == 0 || try < unknownTries && errors.Is(err, ErrUnknownOutcome) && ctx.Err() == nil; try++ {
+		out, err = detached(ctx, "Config.Journal", 0, call)
+		unknown = unknown || errors.Is(err, ErrUnknownOutcome)
+	}
+	refused := errors.Is(err, ErrJournalConflict) || errors.Is(err, ErrFenced) || errors.Is(err, ErrLeaseHeld)
+	if err != nil && (ctx.Err() != nil || unknown && !refused) && !errors.Is(err, ErrUnknownOutcome) {
+		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+	}
+	return out, err
 }
 
 func encodeRecord(v any) ([]byte, error) {
@@ -139,8 +161,12 @@ func decodeRecord(raw []byte, v any) error {
 	}
 	dec := json.NewDecoder(bytes.NewReader(raw[1:]))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return fmt.Errorf("%w: %w", ErrRecord, err)
+	err := dec.Decode(v)
+	if err == nil {
+		if _, err = dec.Token(); err == io.EOF {
+			return nil
+		}
+		err = cmp.Or(err, errors.New("there is something behind it"))
 	}
-	return nil
+	return fmt.Errorf("%w: %w", ErrRecord, err)
 }

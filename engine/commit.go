@@ -11,44 +11,33 @@ import (
 	"github.com/ddd26017/fixpoint/state"
 )
 
-// lowered is a command in the form in which it is committed: the updates of its
-// actions and effects are among its updates.
-type lowered struct {
-	batch   state.Batch
-	effects []effects.Effect
-}
-
 // lower checks a command's actions and effects and turns it into a batch based on
-// base, nil meaning whatever is current.
-func (r *run) lower(j *job, cmd phase.Command, base *state.Snapshot) (lowered, error) {
+// base, nil meaning whatever is current. The updates of its actions and effects are
+// among the batch's updates, and the effects themselves are in its note.
+func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot) (state.Batch, error) {
 	parts := cmd.Lower()
-	low := lowered{
-		batch:   state.Batch{Owner: j.owner, Base: base, Updates: parts.Updates, Reads: parts.Reads},
-		effects: parts.Effects,
-	}
+	b := state.Batch{Owner: j.owner, Base: base, Updates: parts.Updates, Reads: parts.Reads}
 	if len(j.reads) > 0 {
-		low.batch.Reads = append(parts.Reads, j.reads...)
+		b.Reads = append(parts.Reads, j.reads...)
 	}
 	if len(j.extra) > 0 {
-		low.batch.Updates = append(low.batch.Updates, j.extra...)
+		b.Updates = append(b.Updates, j.extra...)
 	}
 	if len(parts.Actions) > 0 {
 		updates, err := r.enqueue(j.owner, parts.Actions)
 		if err != nil {
-			return lowered{}, err
+			return state.Batch{}, err
 		}
-		low.batch.Updates = append(low.batch.Updates, updates...)
+		b.Updates = append(b.Updates, updates...)
 	}
 	if len(parts.Effects) > 0 {
 		if err := r.dispatch.Check(parts.Effects...); err != nil {
-			return lowered{}, err
+			return state.Batch{}, err
 		}
-		low.batch.Updates = append(low.batch.Updates, emitted.With(int64(len(parts.Effects))))
-		if r.th.chain != nil {
-			low.batch.Note = note{run: r.info.ID, owner: j.owner, effects: parts.Effects}
-		}
+		b.Updates = append(b.Updates, emitted.With(int64(len(parts.Effects))))
+		b.Note = note{run: r.info.ID, owner: j.owner, effects: parts.Effects}
 	}
-	return low, nil
+	return b, nil
 }
 
 // enqueue returns the updates that queue the actions, each with a new id.
@@ -71,53 +60,33 @@ func (r *run) enqueue(plugin string, actions []phase.Action) ([]state.Update, er
 	return append(updates, lastID.With(last)), nil
 }
 
-// commitLowered is the one way of a run's commands into the store.
-func (r *run) commitLowered(_ context.Context, lows []lowered) (state.Result, error) {
-	if len(lows) == 1 {
-		return r.th.store.Commit(lows[0].batch)
-	}
-	batches := make([]state.Batch, len(lows))
-	for i := range lows {
-		batches[i] = lows[i].batch
-	}
-	return r.th.store.Commit(batches...)
-}
-
 // apply commits updates of the engine's own, which nothing can conflict with.
-func (r *run) apply(ctx context.Context, sc scene, updates ...state.Update) error {
+func (r *run) apply(_ context.Context, sc scene, updates ...state.Update) error {
 	if len(updates) == 0 {
 		return nil
 	}
-	low := lowered{batch: state.Batch{Owner: engineName, Updates: updates}}
-	res, err := r.commitLowered(ctx, []lowered{low})
-	if err != nil {
-		return err
-	}
-	if res.Committed {
-		r.committed(sc, res.Snapshot, []lowered{low})
-	}
-	return nil
+	return r.applyAll(sc, state.Batch{Owner: engineName, Updates: updates})
 }
 
 // applyAll commits batches of which those of plugins are required: all or nothing.
-func (r *run) applyAll(ctx context.Context, lows []lowered) error {
-	res, err := r.commitLowered(ctx, lows)
+func (r *run) applyAll(sc scene, batches ...state.Batch) error {
+	res, err := r.th.store.Commit(batches...)
 	if err == nil && len(res.Rejected) > 0 {
 		err = res.Rejected[0].Err
 	}
-	if err == nil {
-		r.committed(scene{}, res.Snapshot, lows)
+	if err == nil && res.Committed {
+		r.committed(sc, res.Snapshot, batches)
 	}
 	return err
 }
 
 // submit commits a command that no hook or handler stands behind.
 func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Command) (*state.Snapshot, error) {
-	low, err := r.lower(&job{owner: plugin}, cmd, nil)
+	b, err := r.lower(&job{owner: plugin}, &cmd, nil)
 	if err != nil {
 		return nil, err
 	}
-	res, err := r.commitLowered(ctx, []lowered{low})
+	res, err := r.th.store.Commit(b)
 	if err != nil {
 		return nil, err
 	}
@@ -125,9 +94,9 @@ func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Com
 		return nil, res.Rejected[0].Err
 	}
 	if res.Committed {
-		lows := []lowered{low}
-		r.committed(sc, res.Snapshot, lows)
-		r.deliver(ctx, r.deliveries(nil, res.Snapshot, lows))
+		batches := []state.Batch{b}
+		r.committed(sc, res.Snapshot, batches)
+		r.deliver(ctx, r.deliveries(nil, res.Snapshot, batches))
 	}
 	return res.Snapshot, nil
 }
@@ -139,17 +108,19 @@ func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Ou
 	if len(list) == 0 {
 		return nil
 	}
+	r.carry(list)
 	out := r.eng.deliver(ctx, r.dispatch, list)
 	if len(out) == 0 || !tooLate(out[0]) {
 		return out
 	}
 	d, err := r.eng.dispatcher(effects.Inline, func(o effects.Outcome) {
-		r.th.chain.over(o)
+		r.outlet().over(o)
 		r.emit(scene{aside: true}, effectFinished(o))
 	})
 	if err != nil {
 		return out
 	}
+	defer r.outlet().flush()
 	return d.Deliver(ctx, list)
 }
 
@@ -185,14 +156,18 @@ func (e *Engine) dispatcher(m effects.Mode, report func(effects.Outcome)) (*effe
 }
 
 // deliveries appends the effects of one commit, in batch order.
-func (r *run) deliveries(to []effects.Delivery, snap *state.Snapshot, lows []lowered) []effects.Delivery {
+func (r *run) deliveries(to []effects.Delivery, snap *state.Snapshot, batches []state.Batch) []effects.Delivery {
 	n := 0
-	for _, low := range lows {
-		for _, e := range low.effects {
+	for i := range batches {
+		of, ok := batches[i].Note.(note)
+		if !ok {
+			continue
+		}
+		for _, e := range of.effects {
 			to = append(to, effects.Delivery{
 				ID:       effects.ID{Run: r.info.ID, Revision: snap.Revision(), Index: n},
 				Effect:   e,
-				Owner:    low.batch.Owner,
+				Owner:    of.owner,
 				Snapshot: snap,
 			})
 			n++
@@ -202,15 +177,18 @@ func (r *run) deliveries(to []effects.Delivery, snap *state.Snapshot, lows []low
 }
 
 // committed tells observers what a commit wrote and who.
-func (r *run) committed(sc scene, snap *state.Snapshot, lows []lowered) {
-	if !r.watched() {
-		return
+func (r *run) committed(sc scene, snap *state.Snapshot, batches []state.Batch) {
+	if r.watched() {
+		r.tellCommit(sc, snap, batches)
 	}
+}
+
+func (r *run) tellCommit(sc scene, snap *state.Snapshot, batches []state.Batch) {
 	var writes []Write
-	for _, low := range lows {
-		for _, u := range low.batch.Updates {
+	for i := range batches {
+		for _, u := range batches[i].Updates {
 			if k := u.Key(); k != nil {
-				writes = append(writes, Write{Plugin: low.batch.Owner, Key: k.Name(), Entry: entryText(u.Entry()), Op: u.Op()})
+				writes = append(writes, Write{Plugin: batches[i].Owner, Key: k.Name(), Entry: entryText(u.Entry()), Op: u.Op()})
 			}
 		}
 	}

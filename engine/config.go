@@ -107,42 +107,37 @@ type Limits struct {
 	DelegateTimeout time.Duration // for one delegated run: none
 }
 
+// limit puts the default in the place of a limit that was not given.
+func limit[T int | time.Duration](errs *[]error, name string, v *T, def T) {
+	if *v < 0 {
+		*errs = append(*errs, fmt.Errorf("%w: Limits.%s is negative (%v)", ErrConfig, name, *v))
+	} else if *v == 0 {
+		*v = def
+	}
+}
+
 func (l Limits) withDefaults() (Limits, error) {
 	var errs []error
-	count := func(name string, n *int, def int) {
-		if *n < 0 {
-			errs = append(errs, fmt.Errorf("%w: Limits.%s is negative (%d)", ErrConfig, name, *n))
-		} else if *n == 0 {
-			*n = def
-		}
-	}
-	span := func(name string, d *time.Duration, def time.Duration) {
-		if *d < 0 {
-			errs = append(errs, fmt.Errorf("%w: Limits.%s is negative (%s)", ErrConfig, name, *d))
-		} else if *d == 0 {
-			*d = def
-		}
-	}
-	count("PhaseRounds", &l.PhaseRounds, 16)
-	count("Continues", &l.Continues, 8)
-	count("Concurrency", &l.Concurrency, 1024)
-	count("CommitRetries", &l.CommitRetries, 64)
-	count("DeadLetters", &l.DeadLetters, 256)
-	count("Depth", &l.Depth, 8)
-	count("History", &l.History, 16)
-	count("EffectQueue", &l.EffectQueue, 1024)
-	count("EventBuffer", &l.EventBuffer, 4096)
-	span("HookTimeout", &l.HookTimeout, 0)
-	span("ToolTimeout", &l.ToolTimeout, 0)
-	span("ActionTimeout", &l.ActionTimeout, 0)
-	span("EffectTimeout", &l.EffectTimeout, 0)
-	span("DelegateTimeout", &l.DelegateTimeout, 0)
-	count("EffectTries", &l.EffectTries, 8)
-	span("Lease", &l.Lease, 30*time.Second)
-	span("OutboxDelay", &l.OutboxDelay, time.Minute)
-	span("JournalTimeout", &l.JournalTimeout, 30*time.Second)
-	span("SlowHook", &l.SlowHook, 5*time.Second)
-	span("Grace", &l.Grace, 10*time.Second)
+	limit(&errs, "PhaseRounds", &l.PhaseRounds, 16)
+	limit(&errs, "Continues", &l.Continues, 8)
+	limit(&errs, "Concurrency", &l.Concurrency, 1024)
+	limit(&errs, "CommitRetries", &l.CommitRetries, 64)
+	limit(&errs, "DeadLetters", &l.DeadLetters, 256)
+	limit(&errs, "Depth", &l.Depth, 8)
+	limit(&errs, "History", &l.History, 16)
+	limit(&errs, "EffectQueue", &l.EffectQueue, 1024)
+	limit(&errs, "EventBuffer", &l.EventBuffer, 4096)
+	limit(&errs, "HookTimeout", &l.HookTimeout, 0)
+	limit(&errs, "ToolTimeout", &l.ToolTimeout, 0)
+	limit(&errs, "ActionTimeout", &l.ActionTimeout, 0)
+	limit(&errs, "EffectTimeout", &l.EffectTimeout, 0)
+	limit(&errs, "DelegateTimeout", &l.DelegateTimeout, 0)
+	limit(&errs, "EffectTries", &l.EffectTries, 8)
+	limit(&errs, "Lease", &l.Lease, 30*time.Second)
+	limit(&errs, "OutboxDelay", &l.OutboxDelay, time.Minute)
+	limit(&errs, "JournalTimeout", &l.JournalTimeout, 30*time.Second)
+	limit(&errs, "SlowHook", &l.SlowHook, 5*time.Second)
+	limit(&errs, "Grace", &l.Grace, 10*time.Second)
 	return l, errors.Join(errs...)
 }
 

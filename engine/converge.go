@@ -16,13 +16,12 @@ import (
 // converge runs the phase's queued actions round by round until none is left.
 // Actions that a round schedules for the same phase form the next round.
 func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
-	limit := r.eng.config.Limits.PhaseRounds
 	for {
 		pending := r.pending(sc.phase)
 		if len(pending) == 0 {
 			return nil
 		}
-		if rep.Rounds == limit {
+		if rep.Rounds == r.eng.config.Limits.PhaseRounds {
 			return r.exceeded(ctx, sc, pending, rep)
 		}
 		rep.Rounds++
@@ -37,10 +36,16 @@ func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
 			}
 			pending = pending[n:]
 		}
-		r.emit(sc, func(h Header) Event {
-			return RoundFinished{Header: h, Round: sc.round, Actions: countRound(rep.Actions, sc.round)}
-		})
+		if r.watched() {
+			r.roundFinished(sc, rep)
+		}
 	}
+}
+
+func (r *run) roundFinished(sc scene, rep *Report) {
+	r.emit(sc, func(h Header) Event {
+		return RoundFinished{Header: h, Round: sc.round, Actions: countRound(rep.Actions, sc.round)}
+	})
 }
 
 func countRound(actions []ActionReport, round int) int {
@@ -102,6 +107,7 @@ func (r *run) runActions(ctx context.Context, sc scene, actions []Pending, rep *
 		}
 	}
 	g := r.gatherJobs(ctx, sc, jobs)
+	defer g.release()
 	rep.Commits += g.commits
 	rep.Retries += g.retries
 	err := r.settleActions(ctx, sc, actions, g, rep)
@@ -148,6 +154,12 @@ func (r *run) settleActions(ctx context.Context, sc scene, actions []Pending, g 
 }
 
 func (r *run) actionDone(sc scene, a ActionReport) {
+	if r.watched() {
+		r.tellAction(sc, a)
+	}
+}
+
+func (r *run) tellAction(sc scene, a ActionReport) {
 	r.emit(sc, func(h Header) Event {
 		return ActionFinished{Header: h, ID: a.ID, Action: a.Action, Plugin: a.Plugin, Round: a.Round,
 			Status: a.Status, Error: errText(a.Err), Duration: a.Duration}
@@ -156,10 +168,8 @@ func (r *run) actionDone(sc scene, a ActionReport) {
 
 // exceeded dead-letters what is left after the last permitted round.
 func (r *run) exceeded(ctx context.Context, sc scene, pending []Pending, rep *Report) error {
-	err := &phase.ConvergenceError{Phase: sc.phase, Rounds: rep.Rounds}
-	for _, q := range pending {
-		err.Pending = append(err.Pending, q.Action.Name())
-	}
+	names := each(pending, func(q Pending) string { return q.Action.Name() })
+	err := &phase.ConvergenceError{Phase: sc.phase, Rounds: rep.Rounds, Pending: names}
 	if buried := r.bury(ctx, sc, ActionDead, err.Error(), pending...); buried != nil {
 		return buried
 	}

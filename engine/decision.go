@@ -51,7 +51,7 @@ var (
 type DecisionError struct {
 	Index  int // in the batch
 	Ticket string
-	Err    error // ErrUnknownTicket, ErrLate, ErrAmbiguous, ErrRepeated, ErrBadAnswer
+	Err    error // ErrUnknownTicket, ErrLate, ErrAmbiguous, ErrRepeated, ErrBadAnswer, ErrVault
 }
 
 func (e *DecisionError) Error() string {
@@ -86,12 +86,14 @@ func (e *Engine) plan(ctx context.Context, snap *state.Snapshot, ds []Decision, 
 	add := func(c CallState, a phase.Answer, by string) error {
 		kept := TicketAnswer{Ticket: c.Ticket, Answer: a}
 		if c.Ticket.Kind == gate.Secret && a.Value != "" {
-			handle, err := keep(c.Ticket.ID, a.Value)
-			if err != nil {
-				return err
+			kept.Answer.Value = ""
+			if a.Approved {
+				handle, err := keep(c.Ticket.ID, a.Value)
+				if err != nil {
+					return err
+				}
+				p.secrets[c.Ticket.ID], kept.Answer.Handle = a.Value, handle
 			}
-			p.secrets[c.Ticket.ID] = a.Value
-			kept.Answer.Value, kept.Answer.Handle = "", handle
 		}
 		c.Status = CallResuming
 		c.Answers = append(c.Answers, kept)
@@ -137,7 +139,7 @@ func (e *Engine) plan(ctx context.Context, snap *state.Snapshot, ds []Decision, 
 		}
 	}
 	for _, c := range calls {
-		if c.Status == CallSuspended && !byTicket[c.Ticket.ID] && expired(c.Ticket, now) {
+		if c.open() && !byTicket[c.Ticket.ID] && expired(c.Ticket, now) {
 			if err := add(c, byDefault(c.Ticket, "nobody answered in time"), "expiry"); err != nil {
 				return planned{}, err
 			}
@@ -170,7 +172,7 @@ func address(snap *state.Snapshot, calls []CallState, d Decision) (CallState, er
 	ticket := d.Answer.Ticket
 	var open []CallState
 	for _, c := range calls {
-		if c.Status == CallSuspended {
+		if c.open() {
 			open = append(open, c)
 		}
 		if c.Ticket.ID == "" || d.Call != "" && d.Call != c.Call.ID || ticket == "" && d.Call == "" {
@@ -180,7 +182,7 @@ func address(snap *state.Snapshot, calls []CallState, d Decision) (CallState, er
 		case slices.ContainsFunc(c.Answers, func(a TicketAnswer) bool { return a.Ticket.ID == ticket }):
 			return c, ErrLate
 		case ticket != "" && ticket != c.Ticket.ID:
-		case c.Status != CallSuspended:
+		case !c.open():
 			return c, ErrLate
 		default:
 			return c, nil

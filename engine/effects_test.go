@@ -524,3 +524,23 @@ func TestEffectsOfCancelledRunAreDelivered(t *testing.T) {
 		})
 	}
 }
+
+// Fault F07. An effect that ends at the instant when the grace does has one outcome.
+func TestEffectsInBackgroundAtTheGrace(t *testing.T) {
+	for range 300 {
+		synctest.Test(t, func(t *testing.T) {
+			tape := &gaTape{}
+			th := gaThread(t, engine.Config{
+				EffectMode: effects.Background, Observers: []engine.Observer{tape}, Limits: engine.Limits{Grace: 2 * time.Second},
+				Plugins: []engine.Plugin{
+					gaTold(func(context.Context, *state.Snapshot, string) error { time.Sleep(2 * time.Second); return nil }),
+					gaOn("a", phase.StepStart, gaEmits("1", "2")),
+				},
+			})
+			res := gaRun(t, th)
+			require.Equal(t, 2, res.Stats.EffectsFailed+res.Stats.EffectsDelivered)
+			require.Len(t, gaOf[engine.EffectFinished](tape), 2)
+			time.Sleep(time.Hour)
+		})
+	}
+}

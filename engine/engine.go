@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/inference"
@@ -30,7 +31,21 @@ type Engine struct {
 	agents  map[string]*agent    // Config.Agents, made ready
 	closed  atomic.Bool
 
+	gatherings sync.Pool // of *gathering
+	born       time.Time
+	ownClock   bool // no other one is configured
+
 	underway sync.Map // EffectRefs of outbox entries that runs deliver themselves
+	leased   sync.Map // ids of threads whose lease this engine has
+}
+
+// clock is the time since the engine was made, by the clock of the configuration. The
+// machine's own is read without its date, which is half the price.
+func (e *Engine) clock() time.Duration {
+	if e.ownClock {
+		return time.Since(e.born)
+	}
+	return e.config.Now().Sub(e.born)
 }
 
 type actionEntry struct {
@@ -41,8 +56,10 @@ type actionEntry struct {
 // New builds an engine. It registers every plugin and checks every agent spec in
 // c; all faults found are returned joined, each naming its plugin or position.
 func New(c Config) (*Engine, error) {
+	ownClock := c.Now == nil
 	c, err := c.withDefaults()
 	e := &Engine{
+		born: c.Now(), ownClock: ownClock,
 		config:  c,
 		actions: map[string]actionEntry{},
 		agents:  map[string]*agent{},
@@ -67,6 +84,7 @@ func (e *Engine) registerPlugins() (errs []error) {
 	seen := map[string]bool{}
 	builtin, err := register(builtins{})
 	errs = append(errs, err)
+	builtin.keys = append(engineKeys(), builtin.keys...)
 	all := []*parts{builtin}
 	for _, p := range e.config.Plugins {
 		ps, err := register(p)
@@ -83,11 +101,8 @@ func (e *Engine) registerPlugins() (errs []error) {
 	}
 	cat := &catalog{sections: map[string]sectionInfo{}}
 	var handlers []effects.Registered
-	keys := engineKeys()
+	var keys []state.AnyKey
 	taken := map[[2]string]string{} // the plugin by kind of part and name
-	for _, k := range keys {
-		taken[[2]string{"key", k.Name()}] = engineName
-	}
 	for _, ps := range all {
 		// claim reports whether the plugin is the first with a part of that name.
 		claim := func(kind, name string) bool {
@@ -212,23 +227,21 @@ func (e *Engine) Close(ctx context.Context) error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	errs := make([]error, len(e.parts))
-	var wg sync.WaitGroup
-	for i, ps := range e.parts {
+	lost := func(err error) error { return err }
+	errs := fanOut(context.WithoutCancel(ctx), len(e.parts), len(e.parts), func(i int) error {
+		ps := e.parts[i]
 		c, ok := ps.impl.(Closer)
 		if !ok {
-			continue
+			return nil
 		}
-		wg.Go(func() {
-			_, err := within(ctx, e.config.Limits.Grace, ps.plugin, 0, func(ctx context.Context) (struct{}, error) {
-				return struct{}{}, c.Close(ctx)
-			})
-			if err != nil {
-				errs[i] = fmt.Errorf("engine: closing plugin %s: %w", ps.plugin, err)
-			}
+		_, err := within(ctx, e.config.Limits.Grace, ps.plugin, 0, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, c.Close(ctx)
 		})
-	}
-	wg.Wait()
+		if err != nil {
+			err = fmt.Errorf("engine: closing plugin %s: %w", ps.plugin, err)
+		}
+		return err
+	}, lost)
 	return errors.Join(errs...)
 }
 

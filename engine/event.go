@@ -17,7 +17,7 @@ type Event interface {
 	Head() Header
 	// Type returns the event's name in traces, such as "hook_finished".
 	Type() string
-	clone() Event
+	event() // seals the set
 }
 
 // Header is common to all events.

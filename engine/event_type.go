@@ -92,36 +92,54 @@ func (HandedOff) Type() string { return "handed_off" }
 // Type returns "warning".
 func (Warning) Type() string { return "warning" }
 
-func (e RunStarted) clone() Event       { return e }
-func (e RunFinished) clone() Event      { return e }
-func (e RunSuspended) clone() Event     { e.Tickets = slices.Clone(e.Tickets); return e }
-func (e RunResumed) clone() Event       { return e }
-func (e StepStarted) clone() Event      { return e }
-func (e StepFinished) clone() Event     { return e }
-func (e PhaseStarted) clone() Event     { return e }
-func (e PhaseFinished) clone() Event    { return e }
-func (e HookFinished) clone() Event     { return e }
-func (e Conflict) clone() Event         { return e }
-func (e Committed) clone() Event        { e.Writes = slices.Clone(e.Writes); return e }
-func (e RoundFinished) clone() Event    { return e }
-func (e ActionFinished) clone() Event   { return e }
-func (e EffectFinished) clone() Event   { return e }
-func (e GateVoted) clone() Event        { return e }
-func (e GateResolved) clone() Event     { return e }
-func (e GateClashed) clone() Event      { return e }
-func (e CallEdited) clone() Event       { return e }
-func (e TicketOpened) clone() Event     { return e }
-func (e TicketAnswered) clone() Event   { return e }
-func (e ToolStarted) clone() Event      { return e }
-func (e ToolFinished) clone() Event     { return e }
-func (e InferenceStarted) clone() Event { return e }
-func (e InferenceChunk) clone() Event   { return e }
-func (e InferenceFinished) clone() Event {
-	e.ToolCalls = slices.Clone(e.ToolCalls)
+// cloneEvent returns an event that shares no slice with e.
+func cloneEvent(e Event) Event {
+	switch e := e.(type) {
+	case RunSuspended:
+		e.Tickets = slices.Clone(e.Tickets)
+		return e
+	case Committed:
+		e.Writes = slices.Clone(e.Writes)
+		return e
+	case InferenceFinished:
+		e.ToolCalls = slices.Clone(e.ToolCalls)
+		return e
+	case OverrideApplied:
+		e.Fields = slices.Clone(e.Fields)
+		return e
+	}
 	return e
 }
-func (e OverrideApplied) clone() Event    { e.Fields = slices.Clone(e.Fields); return e }
-func (e RequestTransformed) clone() Event { return e }
-func (e Continued) clone() Event          { return e }
-func (e HandedOff) clone() Event          { return e }
-func (e Warning) clone() Event            { return e }
+
+// Only these types are events, also where another one embeds a Header.
+
+func (RunStarted) event()         {}
+func (RunFinished) event()        {}
+func (RunSuspended) event()       {}
+func (RunResumed) event()         {}
+func (StepStarted) event()        {}
+func (StepFinished) event()       {}
+func (PhaseStarted) event()       {}
+func (PhaseFinished) event()      {}
+func (HookFinished) event()       {}
+func (Conflict) event()           {}
+func (Committed) event()          {}
+func (RoundFinished) event()      {}
+func (ActionFinished) event()     {}
+func (EffectFinished) event()     {}
+func (GateVoted) event()          {}
+func (GateResolved) event()       {}
+func (GateClashed) event()        {}
+func (CallEdited) event()         {}
+func (TicketOpened) event()       {}
+func (TicketAnswered) event()     {}
+func (ToolStarted) event()        {}
+func (ToolFinished) event()       {}
+func (InferenceStarted) event()   {}
+func (InferenceChunk) event()     {}
+func (InferenceFinished) event()  {}
+func (OverrideApplied) event()    {}
+func (RequestTransformed) event() {}
+func (Continued) event()          {}
+func (HandedOff) event()          {}
+func (Warning) event()            {}

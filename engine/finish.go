@@ -17,11 +17,8 @@ func (r *run) suspend(ctx context.Context) *Result {
 		return r.finish(ctx, r.failed(ctx, err))
 	}
 	res.Status = phase.Waiting
-	for _, c := range stepCalls(r.th.store.Snapshot()) {
-		if c.Status == CallSuspended {
-			res.Tickets = append(res.Tickets, c.Ticket)
-		}
-	}
+	res.Tickets = openTickets(r.th.store.Snapshot())
+	r.leave()
 	r.emit(scene{}, func(h Header) Event { return RunSuspended{Header: h, Tickets: res.Tickets} })
 	return res
 }
@@ -56,10 +53,12 @@ func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
 	errs = append(errs, open)
 	r.saveWhole()
 	if open == nil { // else the run is not over, and Resume can end it
-		errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Done})))
+		done := phase.LifecycleUpdate{Status: phase.Done, End: end.reason, Detail: end.detail} // the first end counts
+		errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(done)))
 	}
 	end.err = errors.Join(errs...)
 	res := r.result(end)
+	r.leave()
 	r.emit(scene{}, func(h Header) Event {
 		return RunFinished{Header: h, Status: res.Status, Reason: res.Reason, Detail: res.Detail, Error: errText(res.Err),
 			Steps: res.Steps, Usage: res.Usage, Duration: res.Elapsed}

@@ -2,15 +2,11 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"slices"
 
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
-
-// ErrNoRevision is returned for a revision that a thread does not hold any more, or
-// never had.
-var ErrNoRevision = errors.New("engine: the thread does not hold that revision; History lists those it does")
 
 // Lineage says where a forked thread comes from.
 type Lineage struct {
@@ -55,15 +51,23 @@ func (t *Thread) Fork(ctx context.Context, revision uint64, id string, edits ...
 	l := lifecycle(snap)
 	updates := []state.Update{lineage.With(Lineage{Thread: t.id, Run: l.Run, Revision: revision}), decisions.Reset()}
 	if l.Status == phase.Waiting || l.Status == phase.Running {
-		updates = append(updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Fork: t.eng.config.NewID()}))
+		run := t.eng.config.NewID()
+		updates = append(updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Fork: run}))
 		for _, c := range stepCalls(snap) {
-			if !c.Ended && c.Status != CallNew {
+			switch open := c.Status == CallSuspended || c.Status == CallResuming; {
+			case !c.Ended && c.Status != CallNew:
 				updates = append(updates, ToolCalls.Put(c.Call.ID, CallState{Index: c.Index, Call: c.Call, Status: CallNew}))
+			case c.After && open: // it has run, and whether its result is released is asked again
+				old := c.Ticket.ID
+				c.Answers = slices.DeleteFunc(slices.Clone(c.Answers), func(a TicketAnswer) bool { return a.Ticket.ID == old })
+				c.Status, c.Tickets = CallSuspended, c.Tickets+1
+				c.Ticket.ID = ticketID(run, l.Step, c.Call.ID, c.Tickets)
+				if c.Ticket.Lifetime > 0 {
+					c.Ticket.Until = t.eng.config.Now().Add(c.Ticket.Lifetime).UTC().Round(0)
+				}
+				updates = append(updates, ToolCalls.Put(c.Call.ID, c))
 			}
 		}
-	}
-	if fork.chain != nil {
-		fork.chain.whole.Store(true) // the import is not in the journal, so the first commit carries it
 	}
 	_, err = fork.store.Commit(state.Batch{Owner: engineName, Updates: append(updates, edits...)})
 	if err != nil {

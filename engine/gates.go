@@ -26,7 +26,7 @@ type verdict struct {
 func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 	v := verdict{call: sc.call, answer: sc.answer}
 	limit := r.eng.config.Limits.PhaseRounds
-	yes := r.answers(sc.call.ID)
+	yes := r.answers(ctx, sc.call.ID)
 	for pass := 1; ; pass++ {
 		sc.call, sc.answer = v.call, v.answer
 		res := gate.Resolution{Cause: gate.Unsettled, Decision: gate.Block(
@@ -58,7 +58,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			}
 			return blocked(v, d.Reason()), nil
 		case gate.KindSuspend, gate.KindAsk:
-			if bad := r.eng.unanswerable(question(d, v.call)); bad != "" {
+			if bad := r.eng.unanswerable(ctx, question(d, v.call)); bad != "" {
 				return blocked(v, res.Plugin+bad), nil
 			}
 			t, answer, err := r.ask(ctx, sc, v.call, res.Plugin, d)
@@ -72,7 +72,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 			if done, err := r.take(ctx, sc, &v, t, *answer); done || err != nil {
 				return v, err
 			}
-			yes = r.answers(v.call.ID)
+			yes = r.answers(ctx, v.call.ID)
 		case gate.KindSetResult:
 			v.outcome, v.result = inference.OutcomeSubstituted, d.Result()
 			return v, nil
@@ -124,16 +124,16 @@ func honour(v *gate.Vote, call inference.ToolCall, yes []TicketAnswer) {
 	}
 	t, print := question(v.Decision, call), gate.Fingerprint(call)
 	for _, a := range yes {
-		if !a.lost && a.Ticket.Plugin == v.Plugin && a.Ticket.Kind == t.Kind && a.Ticket.Message == t.Message && a.Ticket.Fingerprint == print {
+		if a.Answer.Approved && !a.lost && a.Ticket.Plugin == v.Plugin && a.Ticket.Kind == t.Kind && a.Ticket.Message == t.Message && a.Ticket.Fingerprint == print {
 			v.Decision = gate.Approve().Because("answered: " + a.Ticket.ID)
 			return
 		}
 	}
 }
 
-// latest returns the last answer about exactly this call, preferring one to a
-// question of plugin, or nil. Who lost the answer to his own question gets none: he
-// must not take another one for it.
+// latest returns the last yes about exactly this call, preferring one to a question
+// of plugin, or nil. Who lost the answer to his own question gets none: he must not take
+// another one for it. What the tool itself asked is no approval.
 func latest(yes []TicketAnswer, call inference.ToolCall, plugin string) (found *phase.Answer) {
 	if len(yes) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func latest(yes []TicketAnswer, call inference.ToolCall, plugin string) (found *
 	for i := len(yes) - 1; i >= 0; i-- {
 		a := &yes[i]
 		switch {
-		case a.Ticket.Fingerprint != print:
+		case a.Ticket.Fingerprint != print || !a.Answer.Approved || a.Ticket.Plugin == toolOwner(call):
 		case a.Ticket.Plugin == plugin && a.lost:
 			return nil
 		case a.Ticket.Plugin == plugin:

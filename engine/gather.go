@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/state"
@@ -12,15 +13,11 @@ import (
 // left, each followed by the effects of what it committed. The report is complete
 // up to the point of failure.
 func (r *run) phase(ctx context.Context, sc scene) (*Report, error) {
-	start := r.now()
+	start := r.eng.clock()
 	rep := &Report{Phase: sc.phase}
 	tiers := r.agent.Load().tiers[sc.phase]
 	if r.watched() {
-		hooks := 0
-		for _, t := range tiers {
-			hooks += len(t.jobs)
-		}
-		r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: hooks, Call: sc.call.ID} })
+		r.phaseStarted(sc, tiers)
 	}
 	var err error
 	for _, t := range tiers {
@@ -37,21 +34,41 @@ func (r *run) phase(ctx context.Context, sc scene) (*Report, error) {
 		err = r.converge(ctx, sc, rep)
 	}
 	rep.Revision = r.th.store.Snapshot().Revision()
-	rep.Duration = r.now().Sub(start)
+	rep.Duration = r.eng.clock() - start
 	r.stats.add(rep)
+	if r.watched() {
+		r.phaseFinished(sc, rep, err)
+	}
+	return rep, err
+}
+
+// What observers are told has functions of its own, so that a run that nobody watches
+// makes no closures for them.
+
+func (r *run) phaseStarted(sc scene, tiers []tier) {
+	hooks := 0
+	for _, t := range tiers {
+		hooks += len(t.jobs)
+	}
+	r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: hooks, Call: sc.call.ID} })
+}
+
+func (r *run) phaseFinished(sc scene, rep *Report, err error) {
 	r.emit(sc, func(h Header) Event {
 		return PhaseFinished{Header: h, Call: sc.call.ID, Rounds: rep.Rounds, Retries: rep.Retries,
 			Error: errText(err), Duration: rep.Duration}
 	})
-	return rep, err
 }
 
-// gathering is one pass over a set of jobs: design section 4.
+// gathering is one pass over a set of jobs: design section 4. It is used again for
+// the next one, so what outlives it is copied out.
 type gathering struct {
 	r        *run
 	sc       scene
 	jobs     []job
 	attempts []attempt
+	batches  []state.Batch
+	index    []int // job of each batch
 	errs     []error
 	stop     bool
 	commits  int
@@ -59,21 +76,54 @@ type gathering struct {
 	pending  []effects.Delivery // of what has committed, in commit order
 }
 
+// gathering returns a fresh one for the jobs. Whoever gets it releases it.
+func (r *run) gathering(sc scene, jobs []job) *gathering {
+	g, ok := r.eng.gatherings.Get().(*gathering)
+	if !ok {
+		g = &gathering{}
+	}
+	g.r, g.sc, g.jobs = r, sc, jobs
+	g.attempts = slices.Grow(g.attempts[:0], len(jobs))[:len(jobs)]
+	return g
+}
+
+// gatheringKept is how many jobs a gathering that is kept may have had.
+const gatheringKept = 1024
+
+// release keeps the memory for the next gathering. No call that was given up on has it:
+// fanout leaves those another slice.
+func (g *gathering) release() {
+	if cap(g.attempts) > gatheringKept {
+		return
+	}
+	clear(g.attempts)
+	clear(g.batches)
+	pool := &g.r.eng.gatherings
+	*g = gathering{attempts: g.attempts[:0], batches: g.batches[:0], index: g.index[:0]}
+	pool.Put(g)
+}
+
 // gather runs the hooks of one tier and delivers the effects of what they
 // committed. stop reports whether a committed command stops the later tiers.
 func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (stop bool, err error) {
 	g := r.gatherJobs(ctx, sc, jobs)
+	defer g.release()
+	first := len(rep.Hooks)
+	rep.Hooks = slices.Grow(rep.Hooks, len(jobs))[:first+len(jobs)]
 	for i := range jobs {
-		a := &g.attempts[i]
-		rep.Hooks = append(rep.Hooks, HookReport{
-			Plugin: jobs[i].owner, Hook: jobs[i].id, Tier: jobs[i].tier,
-			Status: a.status, Calls: a.calls, Duration: a.took, Err: a.err,
-		})
+		j, a := &jobs[i], &g.attempts[i]
+		rep.Hooks[first+i] = HookReport{
+			Plugin: j.owner, Hook: j.id, Tier: j.tier, Status: a.status, Calls: a.calls, Duration: a.took, Err: a.err,
+		}
 	}
 	rep.Commits += g.commits
 	rep.Retries += g.retries
-	r.reportHooks(sc, rep.Hooks[len(rep.Hooks)-len(jobs):])
-	rep.Effects = append(rep.Effects, r.deliver(ctx, g.pending)...)
+	if r.watched() {
+		r.reportHooks(sc, rep.Hooks[first:])
+	}
+	if len(g.pending) > 0 {
+		rep.Effects = append(rep.Effects, r.deliver(ctx, g.pending)...)
+	}
 	if len(g.errs) > 0 {
 		return g.stop, &PhaseError{Phase: sc.phase, Errs: g.errs}
 	}
@@ -82,15 +132,15 @@ func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (st
 
 // gatherJobs runs the jobs on one snapshot, commits the commands that do not
 // conflict together, and runs the rest one by one on fresh snapshots. Every job
-// has its final status afterwards.
+// has its final status afterwards. The caller releases the gathering.
 func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job) *gathering {
-	g := &gathering{r: r, sc: sc, jobs: jobs}
+	g := r.gathering(sc, jobs)
 	base := r.th.store.Snapshot()
 	var seal *state.Seal
 	if r.eng.config.CheckFreeze {
 		seal = state.SealSnapshot(base)
 	}
-	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base))
+	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base), g.attempts)
 	if seal != nil {
 		if err := seal.Verify(); err != nil {
 			g.errs = append(g.errs, err)
@@ -122,63 +172,61 @@ func (g *gathering) fault(i int, err error) (skipped bool) {
 // commitTogether merges the commands of the first call of every job and commits
 // them at once, less those that conflict, which are then retried.
 func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
-	lows := make([]lowered, 0, len(g.jobs))
-	index := make([]int, 0, len(g.jobs))
 	for i := range g.jobs {
 		a := &g.attempts[i]
 		if a.err != nil {
 			g.fault(i, a.err)
 			continue
 		}
-		low, err := g.r.lower(&g.jobs[i], a.cmd, base)
+		b, err := g.r.lower(&g.jobs[i], &a.cmd, base)
 		if err != nil {
 			g.fault(i, err)
 			continue
 		}
-		lows = append(lows, low)
-		index = append(index, i)
+		g.batches = append(g.batches, b)
+		g.index = append(g.index, i)
 	}
 	var res state.Result
 	for {
 		if len(g.errs) > 0 {
-			g.drop(index)
+			g.drop(g.index)
 			return
 		}
 		var err error
-		if res, err = g.r.commitLowered(ctx, lows); err == nil {
+		if res, err = g.r.th.store.Commit(g.batches...); err == nil {
 			break
 		}
 		var be *state.BatchError
-		if !errors.As(err, &be) || be.Index >= len(lows) {
+		if !errors.As(err, &be) || be.Index >= len(g.batches) {
 			g.errs = append(g.errs, err)
 			continue
 		}
-		if g.fault(index[be.Index], be.Err) {
-			lows = append(lows[:be.Index], lows[be.Index+1:]...)
-			index = append(index[:be.Index], index[be.Index+1:]...)
+		if g.fault(g.index[be.Index], be.Err) {
+			g.batches = slices.Delete(g.batches, be.Index, be.Index+1)
+			g.index = slices.Delete(g.index, be.Index, be.Index+1)
 		}
 	}
-	lost := res.Rejected
-	accepted := lows[:0:0]
-	for k, i := range index {
+	lost, accepted := res.Rejected, g.batches
+	if len(lost) > 0 {
+		accepted = make([]state.Batch, 0, len(g.batches)-len(lost))
+	}
+	for k, i := range g.index {
 		if len(lost) > 0 && lost[0].Index == k {
 			lost = lost[1:]
 			continue
 		}
 		g.attempts[i].status = HookCommitted
 		g.stop = g.stop || g.attempts[i].cmd.StopsPhase()
-		accepted = append(accepted, lows[k])
+		if len(res.Rejected) > 0 {
+			accepted = append(accepted, g.batches[k])
+		}
 	}
 	g.committed(res, accepted)
 	for _, rej := range res.Rejected {
 		g.r.conflict(g.sc, rej.Err, "retried")
 	}
 	if len(res.Rejected) > 0 {
-		again := make([]int, len(res.Rejected))
-		for k, rej := range res.Rejected {
-			again[k] = index[rej.Index]
-		}
-		g.retryAll(ctx, again)
+		g.retryAll(ctx, each(res.Rejected, func(rej state.Rejection) int { return g.index[rej.Index] }))
 	}
 }
 
@@ -205,13 +253,13 @@ func (g *gathering) drop(index []int) {
 	}
 }
 
-func (g *gathering) committed(res state.Result, lows []lowered) {
+func (g *gathering) committed(res state.Result, batches []state.Batch) {
 	if !res.Committed {
 		return
 	}
 	g.commits++
-	g.r.committed(g.sc, res.Snapshot, lows)
-	g.pending = g.r.deliveries(g.pending, res.Snapshot, lows)
+	g.r.committed(g.sc, res.Snapshot, batches)
+	g.pending = g.r.deliveries(g.pending, res.Snapshot, batches)
 }
 
 // retry runs job i alone on the newest snapshot and commits it. It repeats when
@@ -221,17 +269,17 @@ func (g *gathering) retry(ctx context.Context, i int) {
 	for try := 1; ; try++ {
 		base := g.r.th.store.Snapshot()
 		g.retries++
-		g.r.try(ctx, g.sc.phase, j, g.r.context(g.sc, base), a)
+		g.r.try(ctx, g.sc.phase, j, g.r.context(g.sc, base), g.r.eng.clock(), a)
 		if a.err != nil {
 			g.fault(i, a.err)
 			return
 		}
-		low, err := g.r.lower(j, a.cmd, base)
+		b, err := g.r.lower(j, &a.cmd, base)
 		if err != nil {
 			g.fault(i, err)
 			return
 		}
-		res, err := g.r.commitLowered(ctx, []lowered{low})
+		res, err := g.r.th.store.Commit(b)
 		if err != nil {
 			var be *state.BatchError
 			if errors.As(err, &be) {
@@ -243,7 +291,7 @@ func (g *gathering) retry(ctx context.Context, i int) {
 		if len(res.Rejected) == 0 {
 			a.status = HookRetried
 			g.stop = g.stop || a.cmd.StopsPhase()
-			g.committed(res, []lowered{low})
+			g.committed(res, []state.Batch{b})
 			return
 		}
 		g.r.conflict(g.sc, res.Rejected[0].Err, "retried")
@@ -255,9 +303,6 @@ func (g *gathering) retry(ctx context.Context, i int) {
 }
 
 func (r *run) reportHooks(sc scene, hooks []HookReport) {
-	if !r.watched() {
-		return
-	}
 	for _, h := range hooks {
 		slow := h.Duration > r.eng.config.Limits.SlowHook
 		r.emit(sc, func(head Header) Event {

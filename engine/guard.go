@@ -5,6 +5,7 @@ import (
 	"runtime/debug"
 	"time"
 
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -34,25 +35,10 @@ func within[T any](ctx context.Context, limit time.Duration, plugin string, p ph
 	return detached(ctx, plugin, p, fn)
 }
 
-type outcome[T any] struct {
-	value T
-	err   error
-}
-
 // detached calls fn in a goroutine of its own and waits for it or for ctx.
 func detached[T any](ctx context.Context, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
-	ch := make(chan outcome[T], 1)
-	go func() {
-		out := outcome[T]{err: ErrGoexit}
-		defer func() { ch <- out }()
-		err := guard(plugin, p, func() (err error) { out.value, err = fn(ctx); return err })
-		out.err = err
-	}()
-	select {
-	case out := <-ch:
-		return out.value, out.err
-	case <-ctx.Done():
-		var zero T
-		return zero, context.Cause(ctx)
-	}
+	return fanout.One(ctx, ErrGoexit, func() (v T, err error) {
+		err = guard(plugin, p, func() (err error) { v, err = fn(ctx); return err })
+		return v, err
+	})
 }

@@ -21,14 +21,12 @@ func (r *run) handOff(ctx context.Context) (done bool, err error) {
 		return false, fmt.Errorf("%w %q in a handoff; put it into Config.Agents", ErrUnknownAgent, to)
 	}
 	old := r.agent.Load()
-	lows := []lowered{{batch: state.Batch{Owner: engineName, Updates: []state.Update{
-		nextAgent.Reset(), activeAgent.With(to),
-	}}}}
+	first := state.Batch{Owner: engineName, Updates: []state.Update{nextAgent.Reset(), activeAgent.With(to)}}
 	off, err := r.activation(ctx, old, next)
 	if err != nil {
 		return false, err
 	}
-	if err := r.applyAll(ctx, append(lows, off...)); err != nil {
+	if err := r.applyAll(scene{}, append([]state.Batch{first}, off...)...); err != nil {
 		return false, err
 	}
 	r.agent.Store(next)
@@ -39,8 +37,7 @@ func (r *run) handOff(ctx context.Context) (done bool, err error) {
 // activation returns what plugins want to commit when next follows old, which is
 // nil at the start of a run. Plugins active in both are not asked. It is all or
 // nothing: if two of them want to write the same thing, nothing is committed.
-func (r *run) activation(ctx context.Context, old, next *agent) ([]lowered, error) {
-	var lows []lowered
+func (r *run) activation(ctx context.Context, old, next *agent) (batches []state.Batch, err error) {
 	var errs []error
 	for _, ps := range r.eng.parts {
 		was, is := old != nil && old.active[ps.plugin], next.active[ps.plugin]
@@ -63,8 +60,8 @@ func (r *run) activation(ctx context.Context, old, next *agent) ([]lowered, erro
 		if err != nil {
 			errs = append(errs, &HookError{Plugin: ps.plugin, Hook: "activation", Phase: phase.RunStart, Err: err})
 		} else if len(b.updates) > 0 {
-			lows = append(lows, lowered{batch: state.Batch{Owner: ps.plugin, Updates: b.updates, Required: true}})
+			batches = append(batches, state.Batch{Owner: ps.plugin, Updates: b.updates, Required: true})
 		}
 	}
-	return lows, errors.Join(errs...)
+	return batches, errors.Join(errs...)
 }

@@ -88,17 +88,18 @@ func gbOf[E engine.Event](g *gbEvents) []E { return gaOf[E](g) }
 
 // gbWorld is an engine with one thread and one agent.
 type gbWorld struct {
-	t      testing.TB
-	engine *engine.Engine
-	thread *engine.Thread
-	events *gbEvents
-	spec   engine.AgentSpec
+	t       testing.TB
+	engine  *engine.Engine
+	thread  *engine.Thread
+	events  *gbEvents
+	spec    engine.AgentSpec
+	journal engine.Journal // of the engine
 }
 
 // gbNew builds a world from c, with ids that count up.
 func gbNew(t testing.TB, c engine.Config) *gbWorld {
 	t.Helper()
-	w := &gbWorld{t: t, events: &gbEvents{}, spec: engine.AgentSpec{ID: "agent"}}
+	w := &gbWorld{t: t, events: &gbEvents{}, spec: engine.AgentSpec{ID: "agent"}, journal: c.Journal}
 	c.Observers = append(c.Observers, w.events)
 	if c.NewID == nil {
 		c.NewID = gbIDs()

@@ -25,23 +25,23 @@ type Revision struct {
 	Keys     []string        `json:"keys,omitempty"` // that it wrote, sorted; unknown for the oldest one kept
 }
 
-// History yields the thread's commits, newest first: all that the journal has, or
+// History yields the thread's commits, newest first: all that the journal can show, or
 // without one those that Limits.History keeps. An error ends it.
 func (t *Thread) History(ctx context.Context) iter.Seq2[Revision, error] {
 	return func(yield func(Revision, error) bool) {
 		var newer *past // waits for the one before it, which tells its keys if nobody else does
 		for chunk, err := range t.chunks(ctx) {
-			for _, p := range slices.Backward(chunk) {
-				if newer != nil && !yield(newer.revision(&p), nil) {
-					return
-				}
-				newer = &p
-			}
 			if err != nil {
 				if newer == nil || yield(newer.revision(nil), nil) {
 					yield(Revision{}, err)
 				}
 				return
+			}
+			for _, p := range slices.Backward(chunk) {
+				if newer != nil && !yield(newer.revision(&p), nil) {
+					return
+				}
+				newer = &p
 			}
 		}
 		if newer != nil {
@@ -83,7 +83,9 @@ func (t *Thread) chunks(ctx context.Context) iter.Seq2[[]past, error] {
 		for image, err := range t.images(ctx) {
 			var chunk []past
 			if err == nil {
-				chunk, err = t.eng.unroll(image)
+				if chunk, err = t.eng.unroll(image); err != nil {
+					err = fmt.Errorf("engine: thread %s: %w", t.id, err)
+				}
 			}
 			if !yield(chunk, err) || err != nil {
 				return
@@ -98,25 +100,32 @@ func (t *Thread) images(ctx context.Context) iter.Seq2[JournalImage, error] {
 		t.chain.mu.Lock()
 		at := t.chain.revision
 		t.chain.mu.Unlock()
-		journal := t.eng.config.Journal
-		image, err := journal.Load(ctx, t.id, at)
-		h, ok := journal.(Historian)
+		image, err := t.eng.load(ctx, t.id, at)
+		h, ok := t.eng.config.Journal.(Historian)
 		for yield(image, err) && err == nil && ok && image.SnapshotAt > 1 {
 			before := image.SnapshotAt - 1
-			if image, err = h.LoadAt(ctx, t.id, before); err != nil && ctx.Err() == nil && !errors.Is(err, ErrCorrupt) {
-				return // pruned
+			image, err = within(ctx, t.eng.config.Limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) (JournalImage, error) {
+				return h.LoadAt(ctx, t.id, before)
+			})
+			switch {
+			case errors.Is(err, ErrNoRevision):
+				return
+			case err != nil:
+				err = fmt.Errorf("engine: thread %s could not be loaded at %d: %w", t.id, before, err)
+			case image.Revision != before:
+				err = fmt.Errorf("%w: thread %s was to be loaded at %d, and is at %d", ErrCorrupt, t.id, before, image.Revision)
 			}
 		}
 	}
 }
 
-// unroll makes the commits of an image again, each with its state.
+// unroll makes the commits of an image again, each with its state, up to an error.
 func (e *Engine) unroll(image JournalImage) (chunk []past, err error) {
 	store, err := state.NewStore(state.Config{Schema: e.schema})
 	if err != nil {
 		return nil, err
 	}
-	err = rebuild(store, image, func(r JournalRecord, d state.Delta) bool {
+	err = rebuild(store, image, func(r JournalRecord, d state.Delta) {
 		p := past{snap: store.Snapshot(), time: r.Time}
 		if r.Record != nil {
 			p.keys = make([]string, len(d.Entries))
@@ -125,7 +134,6 @@ func (e *Engine) unroll(image JournalImage) (chunk []past, err error) {
 			}
 		}
 		chunk = append(chunk, p)
-		return true
 	})
 	return chunk, err
 }
@@ -137,13 +145,13 @@ func (t *Thread) Past(ctx context.Context, revision uint64) (*state.Snapshot, er
 		return snap, nil
 	}
 	for chunk, err := range t.chunks(ctx) {
-		if err != nil {
-			return nil, err
-		}
 		for _, p := range chunk {
 			if p.snap.Revision() == revision {
 				return p.snap, nil
 			}
+		}
+		if err != nil {
+			return nil, err
 		}
 		if len(chunk) > 0 && chunk[0].snap.Revision() < revision {
 			break

@@ -4,12 +4,14 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"iter"
+	"maps"
 	"reflect"
 	"slices"
 	"sync"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/pairing"
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -26,16 +28,8 @@ func (r *run) request(ctx context.Context, sc scene) (inference.Request, error) 
 		Tools:    r.offered(),
 		Params:   a.spec.Parameters(),
 	}
-	for _, m := range contexts.Get(snap).All() {
-		req.Messages = append(req.Messages, m)
-	}
-	var layers []inference.Owned
-	for _, log := range []state.Log[inference.Owned]{runOverride, overrides} {
-		for _, o := range log.Get(snap).All() {
-			layers = append(layers, o)
-		}
-	}
-	if len(layers) > 0 {
+	req.Messages = append(req.Messages, contexts.Get(snap).Slice()...)
+	if layers := append(runOverride.Get(snap).Slice(), overrides.Get(snap).Slice()...); len(layers) > 0 {
 		merged, origins := inference.Resolve(layers...)
 		req = merged.Apply(req)
 		r.emit(sc, func(h Header) Event { return OverrideApplied{Header: h, Fields: fieldOrigins(merged, origins)} })
@@ -72,10 +66,7 @@ func (r *run) transform(ctx context.Context, t *transformEntry, p phase.Phase, r
 }
 
 func fieldOrigins(o inference.Override, owners []inference.FieldOwner) []FieldOrigin {
-	values := map[inference.Field]inference.JSON{}
-	for f, v := range o.Fields() {
-		values[f] = v
-	}
+	values := maps.Collect(o.Fields())
 	out := make([]FieldOrigin, len(owners))
 	for i, f := range owners {
 		out[i] = FieldOrigin{Field: string(f.Field), Plugin: f.Owner, Value: values[f.Field]}
@@ -100,45 +91,19 @@ func (r *run) transformed(sc scene, plugin string, before, after inference.Reque
 // call order, and makes up for missing ones, whatever was appended in between:
 // providers refuse a request whose calls and results do not match.
 func paired(history state.List[inference.Message]) []inference.Message {
-	out := make([]inference.Message, 0, history.Len())
-	var calls []inference.ToolCall
-	var between []inference.Message
-	results := map[string]inference.Message{}
-	flush := func() {
-		for _, c := range calls {
-			m, ok := results[c.ID]
-			if !ok {
-				m = inference.ToolMessage(inference.ToolResult{CallID: c.ID, Name: c.Name,
-					Content: "interrupted: the result was lost", IsError: true, Outcome: inference.OutcomeCancelled})
-			}
-			out = append(out, m)
-		}
-		out = append(out, between...)
-		calls, between = nil, nil
-		clear(results)
-	}
-	for _, m := range history.All() {
-		switch {
-		case m.Role == inference.RoleTool:
-			if _, again := results[m.Result.CallID]; !again && asked(calls, m.Result.CallID) {
-				results[m.Result.CallID] = m
-			}
-		case m.Role == inference.RoleAssistant:
-			flush()
-			out = append(out, m)
-			calls = m.ToolCalls
-		case len(calls) > 0:
-			between = append(between, m)
-		default:
-			out = append(out, m)
-		}
-	}
-	flush()
-	return out
-}
-
-func asked(calls []inference.ToolCall, id string) bool {
-	return slices.ContainsFunc(calls, func(c inference.ToolCall) bool { return c.ID == id })
+	return pairing.Order(history.Slice(), pairing.Rules[inference.Message, inference.ToolCall]{
+		Asks: func(m inference.Message) ([]inference.ToolCall, bool) {
+			return m.ToolCalls, m.Role == inference.RoleAssistant
+		},
+		ID: func(c inference.ToolCall) string { return c.ID },
+		Answers: func(m inference.Message) (string, bool) {
+			return m.Result.CallID, m.Role == inference.RoleTool
+		},
+		Missing: func(c inference.ToolCall) inference.Message {
+			return inference.ToolMessage(inference.ToolResult{CallID: c.ID, Name: c.Name,
+				Content: "interrupted: the result was lost", IsError: true, Outcome: inference.OutcomeCancelled})
+		},
+	})
 }
 
 // infer asks the model. It returns when the model answered or ctx ended.
@@ -155,7 +120,7 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 			return inference.Response{}, errNoModel
 		}
 		if s, ok := a.model.(inference.Streamer); ok && r.eng.config.Stream {
-			return inference.Collect(chunks.tee(s.Stream(ctx, sent)))
+			return inference.Collect(pushseq.Tee(s.Stream(ctx, sent), chunks.emit))
 		}
 		return a.model.Generate(ctx, sent)
 	})
@@ -183,35 +148,23 @@ type chunkSink struct {
 	open bool
 }
 
-func (s *chunkSink) tee(stream iter.Seq2[inference.Chunk, error]) iter.Seq2[inference.Chunk, error] {
-	if stream == nil {
-		return nil
+// emit tells of a chunk, and whether the stream may go on.
+func (s *chunkSink) emit(c inference.Chunk) bool {
+	if c.Text == "" {
+		return true
 	}
-	return func(yield func(inference.Chunk, error) bool) {
-		for c, err := range stream {
-			if c.Text != "" && !s.emit(c.Text) {
-				return
-			}
-			if !yield(c, err) {
-				return
-			}
-		}
-	}
-}
-
-func (s *chunkSink) emit(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.open {
-		s.r.emit(s.sc, func(h Header) Event { return InferenceChunk{Header: h, Text: text} })
+		s.r.emit(s.sc, func(h Header) Event { return InferenceChunk{Header: h, Text: c.Text} })
 	}
 	return s.open
 }
 
 func (s *chunkSink) close() {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	s.open = false
+	s.mu.Unlock()
 }
 
 // remember commits what the model said: the message, its usage, and its tool

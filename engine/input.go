@@ -9,6 +9,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -33,9 +34,7 @@ type Input struct {
 }
 
 // Prompt returns an input with one user message.
-func Prompt(text string) Input {
-	return Input{Messages: []inference.Message{inference.User(text)}}
-}
+func Prompt(text string) Input { return Input{Messages: []inference.Message{inference.User(text)}} }
 
 // Result tells how a run went. It belongs to the caller.
 type Result struct {
@@ -91,11 +90,8 @@ func (s *stats) add(rep *Report) {
 	s.retries.Add(int64(rep.Retries))
 	s.rounds.Add(int64(rep.Rounds))
 	s.commits.Add(int64(rep.Commits))
-	for {
-		most := s.maxRounds.Load()
-		if int64(rep.Rounds) <= most || s.maxRounds.CompareAndSwap(most, int64(rep.Rounds)) {
-			return
-		}
+	rounds, most := int64(rep.Rounds), s.maxRounds.Load()
+	for ; rounds > most && !s.maxRounds.CompareAndSwap(most, rounds); most = s.maxRounds.Load() {
 	}
 }
 
@@ -127,39 +123,10 @@ var errBroken = errors.New("engine: the consumer of the events stopped")
 
 // Events is Engine.Events on this thread.
 func (t *Thread) Events(ctx context.Context, spec AgentSpec, in Input) iter.Seq2[Event, error] {
-	return func(yield func(Event, error) bool) {
-		ctx, cancel := context.WithCancelCause(ctx)
-		events := make(chan Event)
-		left := make(chan struct{})
-		done := make(chan error, 1)
-		in.sink = ObserverFunc(func(ev Event) {
-			select {
-			case events <- ev:
-			case <-left:
-			}
-		})
-		go func() {
-			err := ErrGoexit
-			defer func() {
-				done <- err
-				close(events)
-			}()
-			_, err = t.Run(ctx, spec, in)
-		}()
-		defer func() {
-			close(left)
-			cancel(errBroken)
-			<-done
-		}()
-		for ev := range events {
-			if !yield(ev, nil) {
-				return
-			}
-		}
-		err := <-done
-		done <- nil // for the deferred wait
-		if err != nil {
-			yield(nil, err)
-		}
-	}
+	return pushseq.Of(ctx, func(ctx context.Context, push func(Event)) error {
+		in := in
+		in.sink = ObserverFunc(push)
+		_, err := t.Run(ctx, spec, in)
+		return err
+	}, pushseq.Causes{Broken: errBroken, Exited: ErrGoexit})
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"cmp"
 	"context"
-	"runtime/debug"
 	"time"
 
 	"github.com/ddd26017/fixpoint/internal/fanout"
@@ -30,12 +29,12 @@ type attempt struct {
 	err    error
 	calls  int
 	took   time.Duration
+	ended  time.Duration // by the engine's clock
 	status HookStatus
 }
 
-// try calls the job once and adds to a.
-func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context, a *attempt) {
-	start := r.now()
+// try calls the job once, from start on, and adds to a.
+func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context, start time.Duration, a *attempt) {
 	if j.timeout > 0 {
 		a.cmd, a.err = within(ctx, j.timeout, j.owner, p, func(ctx context.Context) (phase.Command, error) {
 			return j.call(ctx, pc)
@@ -44,33 +43,36 @@ func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context,
 		a.cmd, a.err = invoke(ctx, p, j, pc)
 	}
 	a.calls++
-	a.took += r.now().Sub(start)
+	a.ended = r.eng.clock()
+	a.took += a.ended - start
 }
 
 func invoke(ctx context.Context, p phase.Phase, j *job, pc *phase.Context) (cmd phase.Command, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			cmd, err = phase.Command{}, &PanicError{Plugin: j.owner, Phase: p, Value: v, Stack: debug.Stack()}
-		}
-	}()
-	return j.call(ctx, pc)
+	err = guard(j.owner, p, func() (err error) { cmd, err = j.call(ctx, pc); return err })
+	return cmd, err
 }
 
-// tryAll calls every job once, all on pc, and returns when all have returned or
-// ctx has ended. A lone job runs on the caller's goroutine: a job that ignores
-// its context then holds the run up unless it has a timeout.
-func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context) []attempt {
+// tryAll calls every job once, all on pc, and returns what came of them in out, or in
+// another slice if a call was given up on, when all have returned or ctx has ended. A
+// lone job runs on the caller's goroutine: a job that ignores its context then holds
+// the run up unless it has a timeout.
+func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context, out []attempt) []attempt {
 	if len(jobs) == 1 {
-		out := make([]attempt, 1)
-		r.try(ctx, p, &jobs[0], pc, &out[0])
+		r.try(ctx, p, &jobs[0], pc, r.eng.clock(), &out[0])
 		return out
 	}
-	return fanOut(ctx, len(jobs), r.eng.config.Limits.Concurrency,
-		func(i int) (a attempt) {
-			r.try(ctx, p, &jobs[i], pc, &a)
-			return a
+	return fanout.Into(ctx, out, r.eng.config.Limits.Concurrency,
+		func(i, before int, a *attempt) {
+			// Reading the clock costs as much as a short hook: one begins when the last one ended.
+			var start time.Duration
+			if before >= 0 && r.eng.ownClock {
+				start = out[before].ended
+			} else {
+				start = r.eng.clock() // another clock is read equally often whoever makes the calls
+			}
+			r.try(ctx, p, &jobs[i], pc, start, a)
 		},
-		func(err error) attempt { return attempt{err: err, calls: 1} })
+		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1} })
 }
 
 // fanOut calls fn(0) to fn(n-1) on at most limit goroutines and returns their

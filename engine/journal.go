@@ -1,241 +1,69 @@
 package engine
 
-import (
-	"context"
-	"errors"
-	"fmt"
-	"strconv"
-	"strings"
-	"time"
+import "github.com/ddd26017/fixpoint/store"
+
+// The contract of the stores that keep threads is in package store. These are its
+// types under the names that they have here.
+type (
+	// Journal keeps threads where they outlive the process.
+	Journal = store.Journal
+	// JournalCommit is one atomic unit: a record, its effects and what it settles.
+	JournalCommit = store.Commit
+	// JournalEffect is an outbox entry.
+	JournalEffect = store.Effect
+	// EffectRef identifies an outbox entry for ever.
+	EffectRef = store.EffectRef
+	// JournalImage is what a store keeps of a thread. It belongs to the caller.
+	JournalImage = store.Image
+	// JournalRecord is one commit after the snapshot.
+	JournalRecord = store.Record
+	// JournalCaps says what an acknowledged commit means.
+	JournalCaps = store.Caps
+	// PrunePolicy says what may be dropped of a thread's past.
+	PrunePolicy = store.PrunePolicy
+	// Leaser is implemented by journals that several owners may use.
+	Leaser = store.Leaser
+	// Historian is implemented by journals that can show a thread's past.
+	Historian = store.Historian
+	// Lease is the right to append to a thread.
+	Lease = store.Lease
+	// Outbox is implemented by journals that keep effects until they are settled.
+	Outbox = store.Outbox
+	// Claim is an effect that is being delivered.
+	Claim = store.Claim
+	// Settlement is the outcome of a delivery; the zero value means done.
+	Settlement = store.Settlement
+	// JournalConflict says where the thread is instead.
+	JournalConflict = store.Conflict
+	// LeaseHeld says who has the lease and until when.
+	LeaseHeld = store.LeaseHeld
 )
 
-// Journal keeps threads where they outlive the process: an append-only chain of
-// commits per thread, with compare-and-set on its revision. All methods are safe
-// for concurrent use, also by several processes where Caps says so.
-//
-// It is made of standard-library types only, so that a store needs no more of
-// this module than this file. storetest.Run checks that one keeps its promises.
-type Journal interface {
-	// Append adds one commit and returns the thread's new revision, Base + 1. When it
-	// returns without error the commit is kept as Caps promises.
-	//
-	// A repeat with the ID of the commit that made revision Base + 1 gives the same
-	// answer and changes nothing; that is how an unknown outcome is resolved.
-	// Otherwise: *JournalConflict (ErrJournalConflict) when the thread is not at Base;
-	// ErrFenced when Epoch is older than the thread's; ErrUnknownOutcome when the
-	// commit may or may not have landed; ErrCorrupt when what is stored cannot be
-	// trusted.
-	Append(ctx context.Context, c JournalCommit) (revision uint64, err error)
-
-	// Load returns what is kept of a thread: its newest snapshot and the records
-	// after it. It never answers with less than atLeast, but waits, and returns
-	// ErrBehind when ctx ends. A thread that was never written has revision 0.
-	Load(ctx context.Context, thread string, atLeast uint64) (JournalImage, error)
-
-	// Threads returns one page of the ids of the threads kept, sorted, those after
-	// the given id, at most limit of them.
-	Threads(ctx context.Context, after string, limit int) ([]string, error)
-
-	// Prune drops records and snapshots that policy allows to go. The newest
-	// snapshot and all records after it always stay.
-	Prune(ctx context.Context, thread string, policy PrunePolicy) error
-
-	// Delete drops a thread and all its effects. Deleting one that is not there is
-	// no error.
-	Delete(ctx context.Context, thread string) error
-
-	Caps() JournalCaps
-
-	// Close releases the store. Later calls return ErrJournalClosed.
-	Close() error
-}
-
-// JournalCommit is one atomic unit: a record, its effects and what it settles.
-// The store may keep the byte slices only until Append returned.
-type JournalCommit struct {
-	ID       [16]byte
-	Thread   string
-	Base     uint64 // revision that the thread must be at; 0 for a new thread
-	Epoch    uint64 // of the lease; 0 without one
-	Time     time.Time
-	Record   []byte // what changed; its first byte is the format version
-	Snapshot []byte // optional: the whole state after Record
-	Effects  []JournalEffect
-	Settles  []EffectRef // effects whose outcome is inside Record
-}
-
-// JournalEffect is an outbox entry.
-type JournalEffect struct {
-	Lane      string
-	NotBefore time.Time // zero: at once
-	Body      []byte
-}
-
-// EffectRef identifies an outbox entry for ever; its text is the idempotency key
-// that a receiver deduplicates by.
-type EffectRef struct {
-	Thread   string
-	Revision uint64
-	Index    uint32
-}
-
-// String returns "thread/revision/index".
-func (r EffectRef) String() string {
-	return r.Thread + "/" + strconv.FormatUint(r.Revision, 10) + "/" + strconv.FormatUint(uint64(r.Index), 10)
-}
-
-// ParseEffectRef reads what String wrote. The thread may itself contain slashes.
-func ParseEffectRef(text string) (EffectRef, error) {
-	rest, index, ok1 := cutLast(text)
-	thread, revision, ok2 := cutLast(rest)
-	n, err1 := strconv.ParseUint(index, 10, 32)
-	rev, err2 := strconv.ParseUint(revision, 10, 64)
-	ref := EffectRef{Thread: thread, Revision: rev, Index: uint32(n)}
-	if !ok1 || !ok2 || err1 != nil || err2 != nil || ref.String() != text {
-		return EffectRef{}, fmt.Errorf("engine: %q is no effect reference; want thread/revision/index", text)
-	}
-	return ref, nil
-}
-
-func cutLast(text string) (before, after string, found bool) {
-	i := strings.LastIndexByte(text, '/')
-	if i < 0 {
-		return "", text, false
-	}
-	return text[:i], text[i+1:], true
-}
-
-// JournalImage is what a store keeps of a thread. It belongs to the caller.
-type JournalImage struct {
-	Revision   uint64
-	Epoch      uint64
-	LastID     [16]byte // of the commit that made Revision
-	Snapshot   []byte   // nil: the thread is its records from the first on
-	SnapshotAt uint64   // revision of Snapshot
-	Tail       []JournalRecord
-}
-
-// JournalRecord is one commit after the snapshot. Lease commits have an empty Record.
-type JournalRecord struct {
-	Revision uint64
-	ID       [16]byte
-	Time     time.Time
-	Record   []byte
-}
-
-// JournalCaps says what an acknowledged commit means.
-type JournalCaps struct {
-	Synced       bool // it survives a loss of power
-	Replicas     int  // machines that have it; 1 for a local store, 0 for memory
-	MultiProcess bool // several processes may use the store at once
-	MaxBytes     int  // largest record or snapshot; 0: no limit
-}
-
-// PrunePolicy says what may be dropped of a thread's past. A zero field drops
-// nothing; with both, what either allows goes.
-type PrunePolicy struct {
-	KeepSnapshots int       // snapshots to keep, at least 1; records before the oldest kept one go
-	Before        time.Time // snapshots older than this go, and the records before the oldest kept one
-}
-
-// Leaser is implemented by journals that several owners may use. Taking a lease is
-// itself a commit of the thread, so it moves the revision, and a former owner's
-// next append fails on that alone. The time to live only says when somebody else
-// may take over; safety never depends on a clock.
-type Leaser interface {
-	// Acquire takes the lease. It returns *LeaseHeld (ErrLeaseHeld) while another
-	// owner's runs; the same owner may take it again.
-	Acquire(ctx context.Context, thread, owner string, ttl time.Duration) (Lease, error)
-	// Renew prolongs it; ErrFenced when somebody took over.
-	Renew(ctx context.Context, l Lease, ttl time.Duration) (Lease, error)
-	// Release gives it up; ErrFenced when somebody took over.
-	Release(ctx context.Context, l Lease) error
-}
-
-// Historian is implemented by journals that can show a thread's past.
-type Historian interface {
-	// LoadAt returns a thread as it was at a revision: the newest snapshot up to it and
-	// the records after that. It fails for a revision that is not kept.
-	LoadAt(ctx context.Context, thread string, revision uint64) (JournalImage, error)
-}
-
-// Lease is the right to append to a thread. Epoch is the revision of the commit
-// that took it.
-type Lease struct {
-	Thread string
-	Owner  string
-	Epoch  uint64
-	Until  time.Time
-}
-
-// Outbox is implemented by journals that keep effects until they are settled.
-type Outbox interface {
-	// Claim hands out at most limit due effects of a lane, of each thread in order of
-	// revision and index, and keeps others from getting them for ttl.
-	Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]Claim, error)
-	// Settle ends or postpones a claimed effect; ErrFenced when the claim ran out and
-	// somebody else has it.
-	Settle(ctx context.Context, c Claim, s Settlement) error
-}
-
-// Claim is an effect that is being delivered.
-type Claim struct {
-	Ref      EffectRef
-	Effect   JournalEffect
-	Attempts int    // how often it was claimed, this time included
-	Token    uint64 // of this claim
-}
-
-// Settlement is the outcome of a delivery; the zero value means done.
-type Settlement struct {
-	RetryAt time.Time // not zero: hand it out again then
-	Dead    bool      // give it up, but keep it for inspection
-	Error   string
-}
-
+// The kinds of errors that stores return.
 var (
+	// ErrNoRevision is returned for a revision that a thread does not hold any more, or
+	// never had.
+	ErrNoRevision = store.ErrNoRevision
 	// ErrJournalConflict is the kind of *JournalConflict.
-	ErrJournalConflict = errors.New("engine: the thread is at another revision")
+	ErrJournalConflict = store.ErrConflict
 	// ErrFenced means that somebody else took over.
-	ErrFenced = errors.New("engine: fenced off: another owner took over")
+	ErrFenced = store.ErrFenced
 	// ErrUnknownOutcome means that a commit may or may not have landed. Repeat it with
 	// the same id; never decide by a read.
-	ErrUnknownOutcome = errors.New("engine: the outcome of the commit is unknown")
+	ErrUnknownOutcome = store.ErrUnknownOutcome
 	// ErrCorrupt means that what a store holds cannot be trusted.
-	ErrCorrupt = errors.New("engine: the store is corrupt")
+	ErrCorrupt = store.ErrCorrupt
 	// ErrBehind means that a store could not show as new a state as was asked for.
-	ErrBehind = errors.New("engine: the store is behind")
+	ErrBehind = store.ErrBehind
 	// ErrLeaseHeld is the kind of *LeaseHeld.
-	ErrLeaseHeld = errors.New("engine: another owner has the lease")
+	ErrLeaseHeld = store.ErrLeaseHeld
 	// ErrJournalClosed is returned by a journal that was closed, or that refuses
 	// writes since a sync failed.
-	ErrJournalClosed = errors.New("engine: the journal is closed")
+	ErrJournalClosed = store.ErrClosed
 	// ErrTooLarge is returned for a record beyond JournalCaps.MaxBytes.
-	ErrTooLarge = errors.New("engine: the record is too large for the store")
+	ErrTooLarge = store.ErrTooLarge
 )
 
-// JournalConflict says where the thread is instead.
-type JournalConflict struct {
-	Thread     string
-	Base, Have uint64
-}
-
-func (e *JournalConflict) Error() string {
-	return fmt.Sprintf("engine: thread %s is at revision %d, not at %d; load it again", e.Thread, e.Have, e.Base)
-}
-
-// Is reports whether target is ErrJournalConflict.
-func (e *JournalConflict) Is(target error) bool { return target == ErrJournalConflict }
-
-// LeaseHeld says who has the lease and until when.
-type LeaseHeld struct {
-	Thread, Owner string
-	Until         time.Time
-}
-
-func (e *LeaseHeld) Error() string {
-	return fmt.Sprintf("engine: thread %s is leased to %s until %s", e.Thread, e.Owner, e.Until.Format(time.RFC3339))
-}
-
-// Is reports whether target is ErrLeaseHeld.
-func (e *LeaseHeld) Is(target error) bool { return target == ErrLeaseHeld }
+// ParseEffectRef reads what EffectRef.String wrote. The thread may itself contain
+// slashes.
+func ParseEffectRef(text string) (EffectRef, error) { return store.ParseEffectRef(text) }

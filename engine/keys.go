@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"slices"
 	"time"
 
@@ -40,9 +41,7 @@ const (
 )
 
 // Ended reports whether the call has its final status.
-func (s CallStatus) Ended() bool {
-	return s == CallSucceeded || s == CallFailed || s == CallCancelled
-}
+func (s CallStatus) Ended() bool { return s == CallSucceeded || s == CallFailed || s == CallCancelled }
 
 // CallState is where a tool call of the current step stands.
 type CallState struct {
@@ -161,19 +160,8 @@ var callMoves = map[CallStatus][]CallStatus{
 }
 
 func checkCall(old, next CallState) error {
-	if old.Status == next.Status || next.Status == CallNew {
+	if old.Status == next.Status || next.Status == CallNew || slices.Contains(callMoves[old.Status], next.Status) {
 		return nil
 	}
-	for _, to := range callMoves[old.Status] {
-		if to == next.Status {
-			return nil
-		}
-	}
-	return &transitionError{old.Status, next.Status}
-}
-
-type transitionError struct{ from, to CallStatus }
-
-func (e *transitionError) Error() string {
-	return "engine: a tool call cannot go from " + string(e.from) + " to " + string(e.to)
+	return errors.New("engine: a tool call cannot go from " + string(old.Status) + " to " + string(next.Status))
 }

@@ -27,25 +27,26 @@ func (c *chain) acquire(ctx context.Context) (*Lease, error) {
 		c.holders++
 		return c.lease, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.eng.config.Limits.JournalTimeout)
-	defer cancel()
-	lease, err := leaser.Acquire(ctx, c.thread, c.eng.config.Owner, c.eng.config.Limits.Lease)
-	for try := 1; errors.Is(err, ErrUnknownOutcome) && try < unknownTries && ctx.Err() == nil; try++ {
-		// An owner may take its own lease again: if the first did land, this is one commit later.
-		lease, err = leaser.Acquire(ctx, c.thread, c.eng.config.Owner, c.eng.config.Limits.Lease)
+	// An owner may take its own lease again, so its threads must look out for each other.
+	if _, taken := c.eng.leased.LoadOrStore(c.thread, true); taken {
+		return nil, ErrBusy
 	}
+	lease, err := surely(ctx, c.eng, func(ctx context.Context) (Lease, error) {
+		// If an earlier try did land, this is one commit later.
+		return leaser.Acquire(ctx, c.thread, c.eng.config.Owner, c.eng.config.Limits.Lease)
+	})
 	if err != nil {
+		c.eng.leased.Delete(c.thread)
 		return nil, fmt.Errorf("engine: the lease of thread %s: %w", c.thread, err)
 	}
+	c.lease, c.holders = &lease, 1
 	if lease.Epoch != c.revision+1 {
-		err = c.unchanged(ctx, lease)
-	}
-	if err != nil {
-		_ = leaser.Release(ctx, lease)
-		return nil, err
+		if err := c.unchanged(ctx, lease); err != nil {
+			c.drop(ctx)
+			return nil, err
+		}
 	}
 	c.revision, c.epoch = lease.Epoch, lease.Epoch
-	c.lease, c.holders = &lease, 1
 	return c.lease, nil
 }
 
@@ -53,9 +54,9 @@ func (c *chain) acquire(ctx context.Context) (*Lease, error) {
 // the chain's revision and the lease. The lease is a write, so the load cannot miss
 // what came before it.
 func (c *chain) unchanged(ctx context.Context, lease Lease) error {
-	image, err := c.eng.config.Journal.Load(ctx, c.thread, lease.Epoch)
+	image, err := c.eng.load(ctx, c.thread, lease.Epoch)
 	if err != nil {
-		return fmt.Errorf("engine: thread %s could not be loaded: %w", c.thread, err)
+		return err
 	}
 	moved := image.SnapshotAt > c.revision || image.Revision != lease.Epoch || lease.Epoch <= c.revision
 	for _, r := range image.Tail {
@@ -75,7 +76,7 @@ func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
 	if r.lease == nil {
 		return ctx, func() {}
 	}
-	leaser, limit := r.eng.config.Journal.(Leaser), r.eng.config.Limits.Lease
+	leaser, limit, lease := r.eng.config.Journal.(Leaser), r.eng.config.Limits.Lease, *r.lease
 	ctx, lost := context.WithCancelCause(ctx)
 	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	done := make(chan struct{})
@@ -89,12 +90,12 @@ func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
 				return
 			case <-tick.C:
 			}
-			_, err := within(renewing, limit, engineName, 0, func(ctx context.Context) (Lease, error) {
-				return leaser.Renew(ctx, *r.lease, limit)
+			_, err := within(renewing, limit/3+1, "Config.Journal", 0, func(ctx context.Context) (Lease, error) {
+				return leaser.Renew(ctx, lease, limit)
 			})
 			// Another error may pass; if it does not, the next commit will tell.
 			if errors.Is(err, ErrFenced) {
-				lost(fmt.Errorf("engine: thread %s: %w", r.lease.Thread, err))
+				lost(fmt.Errorf("engine: thread %s: %w", lease.Thread, err))
 				return
 			}
 		}
@@ -106,17 +107,22 @@ func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
 	}
 }
 
-// giveUp ends the use of a lease. The last one to do so releases it; if that fails it
-// runs out.
+// giveUp ends the use of a lease. The last one to do so releases it.
 func (c *chain) giveUp(ctx context.Context, lease *Lease) {
 	if lease == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.drop(ctx)
+}
+
+// drop is giveUp for who has the mutex. If the release fails, the lease runs out.
+func (c *chain) drop(ctx context.Context) {
 	if c.holders--; c.holders == 0 {
-		_, _ = within(ctx, c.eng.config.Limits.Grace, engineName, 0, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, c.eng.config.Journal.(Leaser).Release(ctx, *lease)
+		_, _ = within(context.WithoutCancel(ctx), c.eng.config.Limits.Grace, "Config.Journal", 0, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, c.eng.config.Journal.(Leaser).Release(ctx, *c.lease)
 		})
+		c.eng.leased.Delete(c.thread)
 	}
 }

@@ -155,14 +155,14 @@ func (r *run) start(ctx context.Context) ending {
 	if len(r.input.Messages) > 0 {
 		updates = append(updates, Transcript.Append(r.input.Messages...))
 	}
-	lows := []lowered{{batch: state.Batch{Owner: engineName, Updates: updates}}}
+	begun := state.Batch{Owner: engineName, Updates: updates}
 	activated, err := r.activation(ctx, nil, r.agent.Load())
 	if err == nil {
 		// In one commit: a run that began is one whose plugins were activated.
-		err = r.applyAll(ctx, append(lows, activated...))
+		err = r.applyAll(scene{}, append([]state.Batch{begun}, activated...)...)
 	}
 	if err != nil {
-		return r.failed(ctx, errors.Join(err, r.applyAll(ctx, lows)))
+		return r.failed(ctx, errors.Join(err, r.applyAll(scene{}, begun)))
 	}
 	if _, err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
 		return r.failed(ctx, err)

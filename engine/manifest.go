@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/internal/drawing"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -138,7 +139,7 @@ func buildManifest(all []*parts) Manifest {
 }
 
 func describe(ps *parts) PluginManifest {
-	p := PluginManifest{
+	return PluginManifest{
 		Name: ps.plugin, Active: true, Transforms: len(ps.transforms),
 		ProfileKeys: each(ps.profileKeys, state.AnyProfileKey.Name),
 		Sections:    each(ps.sections, AnyConfigKey.Name),
@@ -156,12 +157,11 @@ func describe(ps *parts) PluginManifest {
 		Actions: each(ps.actions, func(a phase.ActionHandler) ActionManifest {
 			return ActionManifest{a.Name(), a.Phase(), a.ReplaySafe()}
 		}),
+		Tools: each(ps.tools, func(t Tool) ToolManifest {
+			spec := t.Spec()
+			return ToolManifest{spec.Name, spec.Kind, spec.Description}
+		}),
 	}
-	for _, t := range ps.tools {
-		spec := t.Spec()
-		p.Tools = append(p.Tools, ToolManifest{spec.Name, spec.Kind, spec.Description})
-	}
-	return p
 }
 
 func each[T, U any](list []T, describe func(T) U) (out []U) {
@@ -171,12 +171,7 @@ func each[T, U any](list []T, describe func(T) U) (out []U) {
 	return out
 }
 
-func span(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
-}
+func span(d time.Duration) string { return drawing.When(d != 0, d.String()) }
 
 func keyNames(keys []state.AnyKey) []string {
 	var names []string

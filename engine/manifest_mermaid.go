@@ -2,8 +2,8 @@ package engine
 
 import (
 	"fmt"
-	"strings"
 
+	"github.com/ddd26017/fixpoint/internal/drawing"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -16,55 +16,48 @@ func (m Manifest) Mermaid() string {
 	for _, c := range m.Conflicts {
 		d.fought[c.Key] = true
 	}
-	d.line("flowchart TD")
 	for p := range phase.All() {
-		d.line("    %s([\"%s\"])", phaseNode(p), p)
+		d.Node(phaseNode(p), drawing.Stadium, "", p.String())
 	}
-	for p := range phase.All() {
-		if p < phase.RunEnd {
-			d.line("    %s --> %s", phaseNode(p), phaseNode(p+1))
-		}
+	for p := phase.RunStart; p < phase.RunEnd; p++ {
+		d.Edge(phaseNode(p), "-->", "", phaseNode(p+1))
 	}
-	d.line("    %s -->|next step| %s", phaseNode(phase.StepEnd), phaseNode(phase.StepStart))
+	d.Edge(phaseNode(phase.StepEnd), "-->", "next step", phaseNode(phase.StepStart))
 	for i, p := range m.Plugins {
 		d.plugin(fmt.Sprintf("p%d", i), p)
 	}
-	d.line("    classDef fought stroke-width:3px")
-	d.line("    classDef inactive stroke-dasharray:4 4")
-	return d.text.String()
+	d.Class("fought", "stroke-width:3px")
+	d.Class("inactive", "stroke-dasharray:4 4")
+	return d.String()
 }
 
 // diagram numbers the nodes, since names may hold anything.
 type diagram struct {
-	text   strings.Builder
+	drawing.Flowchart
 	keys   map[string]string // node by key name
 	fought map[string]bool
 }
 
-func (d *diagram) line(format string, args ...any) {
-	fmt.Fprintf(&d.text, format+"\n", args...)
-}
-
 func (d *diagram) plugin(id string, p PluginManifest) {
-	class := when(!p.Active, ":::inactive")
+	class := drawing.When(!p.Active, "inactive")
 	for _, k := range p.Keys {
 		d.key(k.Name)
 	}
 	for i, h := range p.Hooks {
 		node := fmt.Sprintf("%sh%d", id, i)
-		d.line("    %s[\"%s<br/>tier %d\"]%s", node, label(h.ID), h.Tier, class)
-		d.line("    %s --- %s", phaseNode(h.Phase), node)
+		d.Node(node, drawing.Box, class, h.ID, fmt.Sprintf("tier %d", h.Tier))
+		d.Edge(phaseNode(h.Phase), "---", "", node)
 		for _, k := range h.Reads {
-			d.line("    %s -.->|read by| %s", d.key(k), node)
+			d.Edge(d.key(k), "-.->", "read by", node)
 		}
 		for _, k := range h.Writes {
-			d.line("    %s -->|writes| %s", node, d.key(k))
+			d.Edge(node, "-->", "writes", d.key(k))
 		}
 	}
 	for i, g := range p.Gates {
 		node := fmt.Sprintf("%sg%d", id, i)
-		d.line("    %s{{\"%s%s\"}}%s", node, label(g.ID), when(g.Policy, "<br/>policy"), class)
-		d.line("    %s --- %s", phaseNode(phase.ToolGate), node)
+		d.Node(node, drawing.Hexagon, class, g.ID, drawing.When(g.Policy, "policy"))
+		d.Edge(phaseNode(phase.ToolGate), "---", "", node)
 	}
 }
 
@@ -74,18 +67,10 @@ func (d *diagram) key(name string) string {
 	if !drawn {
 		node = fmt.Sprintf("k%d", len(d.keys))
 		d.keys[name] = node
-		d.line("    %s[(\"%s\")]%s", node, label(name), when(d.fought[name], ":::fought"))
+		d.Node(node, drawing.Cylinder, drawing.When(d.fought[name], "fought"), name)
 	}
 	return node
 }
 
 // phaseNode is a number too: "end" in a node's name is a word of the language.
 func phaseNode(p phase.Phase) string { return fmt.Sprintf("phase%d", uint8(p)) }
-
-var labelEscapes = strings.NewReplacer(
-	"#", "#35;", "&", "#amp;", `"`, "#quot;", "<", "#lt;", ">", "#gt;", "`", "#96;", "\\", "#92;", "%", "#37;",
-)
-
-// label writes a name so that neither Mermaid nor the page that it ends up on
-// reads anything into it.
-func label(name string) string { return labelEscapes.Replace(oneLine(name)) }

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"log/slog"
 	"maps"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 )
 
 // Observer receives the events of runs. It can change nothing: what it gets are
@@ -27,6 +27,9 @@ type ObserverFunc func(Event)
 
 // Observe calls f.
 func (f ObserverFunc) Observe(e Event) { f(e) }
+
+// pump feeds one observer.
+type pump = pushseq.Feed[Event]
 
 // emitter numbers a run's events and hands them to its observers. A nil emitter
 // drops everything, so that a run that nobody watches pays nothing.
@@ -61,7 +64,7 @@ func (e *emitter) emit(h Header, build func(Header) Event, wait bool) {
 	ev := build(h)
 	// Queued under the lock so that every observer sees the order of the numbers.
 	for _, p := range e.pumps {
-		p.push(ev)
+		p.Push(ev)
 	}
 	e.mu.Unlock()
 	if wait {
@@ -74,11 +77,11 @@ func (e *emitter) emit(h Header, build func(Header) Event, wait bool) {
 func (e *emitter) wait() {
 	var start time.Time
 	for _, p := range e.pumps {
-		if room, full := p.full(); full {
+		if room, full := p.Full(); full {
 			if start.IsZero() {
 				start = time.Now()
 			}
-			p.await(room, start)
+			p.Await(room, start)
 		}
 	}
 }
@@ -90,139 +93,17 @@ func (e *emitter) close() {
 	}
 	start := time.Now()
 	for _, p := range e.pumps {
-		p.shut()
+		p.Shut()
 	}
 	for _, p := range e.pumps {
-		p.join(start)
+		p.Join(start)
 	}
 }
 
-// pump feeds one observer from a goroutine that lives until close.
-type pump struct {
-	observer Observer
-	buffer   int
-	endless  bool // is never given up on
-
-	mu       sync.Mutex
-	grace    time.Duration // left of the time that the run waits for the observer
-	queue    []Event
-	wake     chan struct{} // 1-buffered: the queue has work
-	room     chan struct{} // closed and replaced when the queue was emptied
-	closing  bool
-	detached bool
-	done     chan struct{}
-}
-
+// newPump feeds copies of events to one observer.
 func newPump(o Observer, buffer int, grace time.Duration) *pump {
-	p := &pump{
-		observer: o, buffer: buffer, grace: grace, endless: grace == 0,
-		wake: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{}),
-	}
-	go p.run()
-	return p
+	return pushseq.NewFeed(func(ev Event) { o.Observe(cloneEvent(ev)) }, buffer, grace)
 }
-
-func (p *pump) push(ev Event) {
-	p.mu.Lock()
-	if !p.detached {
-		p.queue = append(p.queue, ev)
-	}
-	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-// full reports whether the observer is too far behind, and if so what is closed
-// when it is no longer.
-func (p *pump) full() (room <-chan struct{}, full bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.room, len(p.queue) > p.buffer && !p.detached
-}
-
-// await waits for ready, which began at start, for as long as the observer's grace
-// lasts. Then the observer is given up on.
-func (p *pump) await(ready <-chan struct{}, start time.Time) {
-	var over <-chan time.Time
-	if !p.endless {
-		p.mu.Lock()
-		left := p.grace
-		p.mu.Unlock()
-		timer := time.NewTimer(left - time.Since(start))
-		defer timer.Stop()
-		over = timer.C
-	}
-	select {
-	case <-ready:
-	case <-p.done:
-	case <-over:
-		p.detach()
-	}
-	p.mu.Lock()
-	p.grace -= time.Since(start)
-	p.mu.Unlock()
-}
-
-func (p *pump) detach() {
-	p.mu.Lock()
-	p.detached = true
-	p.queue = nil
-	p.mu.Unlock()
-}
-
-func (p *pump) run() {
-	defer func() {
-		p.detach() // nobody takes from the queue any more
-		close(p.done)
-	}() // also when the observer ends this goroutine
-	for {
-		p.mu.Lock()
-		batch, closing := p.queue, p.closing
-		p.queue = nil
-		if len(batch) > 0 {
-			close(p.room)
-			p.room = make(chan struct{})
-		}
-		p.mu.Unlock()
-		if len(batch) == 0 {
-			if closing {
-				return
-			}
-			<-p.wake
-			continue
-		}
-		for _, ev := range batch {
-			p.observe(ev)
-		}
-	}
-}
-
-func (p *pump) observe(ev Event) {
-	p.mu.Lock()
-	detached := p.detached
-	p.mu.Unlock()
-	if detached {
-		return
-	}
-	// An observer's panic is its own affair: it must not take the process down.
-	defer func() { _ = recover() }()
-	p.observer.Observe(ev.clone())
-}
-
-// shut tells the pump to end with what it has, join waits for that.
-func (p *pump) shut() {
-	p.mu.Lock()
-	p.closing = true
-	p.mu.Unlock()
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
-}
-
-func (p *pump) join(start time.Time) { p.await(p.done, start) }
 
 // LogObserver returns an observer that writes events to a logger, with the fields
 // that they have in traces: failures and conflicts as warnings, run and step
@@ -236,12 +117,12 @@ func LogObserver(logger *slog.Logger) Observer {
 }
 
 func logAttrs(e Event) (attrs []slog.Attr) {
-	text, err := json.Marshal(e)
-	if err != nil {
-		return []slog.Attr{slog.String("error", err.Error())}
-	}
 	var fields map[string]any
-	if err := inference.JSON(text).Decode(&fields); err != nil {
+	text, err := inference.ToJSON(e)
+	if err == nil {
+		err = text.Decode(&fields)
+	}
+	if err != nil {
 		return []slog.Attr{slog.String("error", err.Error())}
 	}
 	delete(fields, "time") // the log has its own
@@ -252,23 +133,21 @@ func logAttrs(e Event) (attrs []slog.Attr) {
 }
 
 func logLevel(e Event) slog.Level {
+	warn := false
 	switch e := e.(type) {
 	case RunStarted, RunFinished, RunSuspended, HandedOff, Continued, TicketOpened:
 		return slog.LevelInfo
 	case Warning, Conflict, GateClashed:
-		return slog.LevelWarn
+		warn = true
 	case HookFinished:
-		if e.Error != "" || e.Slow {
-			return slog.LevelWarn
-		}
+		warn = e.Error != "" || e.Slow
 	case EffectFinished:
-		if e.Error != "" {
-			return slog.LevelWarn
-		}
+		warn = e.Error != ""
 	case ActionFinished:
-		if e.Status != ActionDone {
-			return slog.LevelWarn
-		}
+		warn = e.Status != ActionDone
+	}
+	if warn {
+		return slog.LevelWarn
 	}
 	return slog.LevelDebug
 }

@@ -5,13 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
-	"github.com/ddd26017/fixpoint/state"
 )
 
 // effectLane is the lane of the outbox that durable effects are in.
@@ -31,36 +29,89 @@ type parcel struct {
 	Payload json.RawMessage `json:"payload"`
 }
 
+// outbox reports whether the thread's effects have one.
+func (c *chain) outbox() bool {
+	if c == nil {
+		return false
+	}
+	_, ok := c.eng.config.Journal.(Outbox)
+	return ok
+}
+
 // outgoing adds the durable effects of a commit's batches to it and returns their
 // ids. Ids count all effects of the commit, as deliveries does.
-func (e *Engine) outgoing(commit *JournalCommit, revision uint64, notes []any) (ids []effects.ID, err error) {
-	if _, ok := e.config.Journal.(Outbox); !ok || len(notes) == 0 {
+func (c *chain) outgoing(commit *JournalCommit, revision uint64, notes []any) (ids []effects.ID, err error) {
+	if !c.outbox() {
 		return nil, nil
-	}
-	var after time.Time
-	if e.config.Journal.Caps().MultiProcess {
-		after = e.config.Now().Add(e.config.Limits.OutboxDelay) // others leave it to this process for a while
 	}
 	index := 0
 	for _, n := range notes {
 		n := n.(note)
 		for _, f := range n.effects {
-			if f.Durable() {
-				p := parcel{ID: effects.ID{Run: n.run, Revision: revision, Index: index}, Effect: f.Name(), Owner: n.owner}
-				if p.Payload, err = f.JSON(); err != nil {
-					return nil, err
-				}
-				body, err := encodeRecord(p)
-				if err != nil {
-					return nil, err
-				}
-				ids = append(ids, p.ID)
-				commit.Effects = append(commit.Effects, JournalEffect{Lane: effectLane, NotBefore: after, Body: body})
+			id := effects.ID{Run: n.run, Revision: revision, Index: index}
+			if ids, err = c.pack(commit, ids, id, f, n.owner); err != nil {
+				return nil, err
 			}
 			index++
 		}
 	}
 	return ids, nil
+}
+
+// pack adds an effect to a commit and to the ids of its effects, if it is durable.
+func (c *chain) pack(commit *JournalCommit, ids []effects.ID, id effects.ID, f effects.Effect, owner string) ([]effects.ID, error) {
+	if !f.Durable() {
+		return ids, nil
+	}
+	payload, err := f.JSON()
+	if err != nil {
+		return nil, err
+	}
+	body, err := encodeRecord(parcel{ID: id, Effect: f.Name(), Owner: owner, Payload: payload})
+	if err != nil {
+		return nil, err
+	}
+	entry := JournalEffect{Lane: effectLane, Body: body}
+	if c.eng.config.Journal.Caps().MultiProcess {
+		entry.NotBefore = c.eng.config.Now().Add(c.eng.config.Limits.OutboxDelay) // others leave it to this process for a while
+	}
+	commit.Effects = append(commit.Effects, entry)
+	return append(ids, id), nil
+}
+
+// outlet is the chain that the run's effects go out by: that of the run at the top,
+// since the threads of delegates are not kept.
+func (r *run) outlet() *chain {
+	for r.parent != nil {
+		r = r.parent
+	}
+	return r.th.chain
+}
+
+// carry puts the durable effects of a delegate into the outbox before they are delivered.
+func (r *run) carry(list []effects.Delivery) {
+	c := r.outlet()
+	if r.parent == nil || !c.outbox() {
+		return
+	}
+	var commit JournalCommit
+	var ids []effects.ID
+	var err error
+	for _, d := range list {
+		if ids, err = c.pack(&commit, ids, d.ID, d.Effect, d.Owner); err != nil {
+			break
+		}
+	}
+	if err == nil && len(ids) > 0 {
+		c.mu.Lock()
+		if err = c.broken; err == nil {
+			err = c.append(&commit, ids)
+		}
+		c.mu.Unlock()
+	}
+	if err != nil {
+		r.warn(scene{aside: true}, engineName, "effects of a delegate are delivered without a place in the outbox: %v", err)
+	}
 }
 
 // sent knows the outbox entries of one thread that this process delivers itself,
@@ -130,13 +181,8 @@ func (s *sent) settled(refs []EffectRef) {
 	}
 }
 
-// unsettled takes back what an append did not settle: for the next one, or for
-// whoever reads the outbox if there will be none.
-func (s *sent) unsettled(refs []EffectRef, last bool) {
-	if last {
-		s.settled(refs)
-		return
-	}
+// unsettled takes back what an append did not settle, for the next one.
+func (s *sent) unsettled(refs []EffectRef) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done = slices.Concat(refs, s.done)
@@ -149,21 +195,20 @@ type OutboxReport struct {
 	Dead      int // given up after Limits.EffectTries; the outbox keeps them for inspection
 }
 
-const (
-	outboxBatch   = 64
-	outboxClaim   = time.Minute // how long a claimed effect is left to one worker
-	outboxLongest = time.Hour   // between two tries
-)
+// outboxClaim is how long a claimed effect is left to one worker.
+const outboxClaim = time.Minute
 
 // DeliverOutbox delivers the durable effects that are due in the journal's outbox:
 // those of a process that ended before it had delivered them, and those whose handler
 // failed. Call it after a start, and from time to time. It returns when nothing is due
 // any more or ctx ends; several engines may do so at once. A failed delivery is tried
-// again after a delay that doubles, and given up after Limits.EffectTries.
+// again after a delay that doubles, up to half an hour, and given up after
+// Limits.EffectTries. Those that a run of this engine is about to deliver are left to it.
 //
 // A handler gets the effect's payload and id as they were (effects.IDFrom), and the
-// state of its thread as it is now. It may get an effect that it had already, since
-// nobody knows how far a process came that ended: an outbox delivers at least once.
+// state of its thread as it is now; for an effect of a delegate that is the thread of
+// the run that it worked for. It may get an effect that it had already, since nobody
+// knows how far a process came that ended: an outbox delivers at least once.
 func (e *Engine) DeliverOutbox(ctx context.Context) (OutboxReport, error) {
 	var rep OutboxReport
 	outbox, ok := e.config.Journal.(Outbox)
@@ -171,23 +216,31 @@ func (e *Engine) DeliverOutbox(ctx context.Context) (OutboxReport, error) {
 		return rep, nil
 	}
 	worker := cmp.Or(e.config.Owner, e.config.NewID())
-	limit := max(outboxClaim, 2*e.config.Limits.EffectTimeout)
+	limits := &e.config.Limits
 	for {
 		if e.closed.Load() {
 			return rep, ErrClosed
 		}
-		claims, err := outbox.Claim(ctx, effectLane, worker, outboxBatch, limit)
+		if ctx.Err() != nil {
+			return rep, context.Cause(ctx)
+		}
+		// One at a time: a claim counts as a try, and none is left behind when this ends.
+		claims, err := within(ctx, limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) ([]Claim, error) {
+			return outbox.Claim(ctx, effectLane, worker, 1, max(outboxClaim, 2*limits.EffectTimeout))
+		})
 		if err != nil || len(claims) == 0 {
 			return rep, err
 		}
-		threads := map[string]*state.Snapshot{} // read once for each batch
 		for _, c := range claims {
-			if ctx.Err() != nil {
-				return rep, context.Cause(ctx)
+			if _, ours := e.underway.Load(c.Ref); ours {
+				continue // its run is at it; the claim keeps it from coming again at once
 			}
-			s := e.deliverClaim(ctx, c, threads, &rep)
+			s := e.deliverClaim(ctx, c, &rep)
+			_, err := surely(context.WithoutCancel(ctx), e, func(ctx context.Context) (struct{}, error) {
+				return struct{}{}, outbox.Settle(ctx, c, s)
+			})
 			// Fenced: it took so long that another worker has it now.
-			if err := outbox.Settle(ctx, c, s); err != nil && !errors.Is(err, ErrFenced) {
+			if err != nil && !errors.Is(err, ErrFenced) {
 				return rep, err
 			}
 		}
@@ -195,31 +248,27 @@ func (e *Engine) DeliverOutbox(ctx context.Context) (OutboxReport, error) {
 }
 
 // deliverClaim delivers one outbox entry and says what is to become of it.
-func (e *Engine) deliverClaim(ctx context.Context, c Claim, threads map[string]*state.Snapshot, rep *OutboxReport) Settlement {
-	delay := min(time.Second<<min(c.Attempts-1, 12), outboxLongest)
-	later := Settlement{RetryAt: e.config.Now().Add(delay)}
-	if _, ours := e.underway.Load(c.Ref); ours {
-		return later // its run is at it
-	}
-	err := e.deliverParcel(ctx, c, threads)
+func (e *Engine) deliverClaim(ctx context.Context, c Claim, rep *OutboxReport) (s Settlement) {
+	err := e.deliverParcel(ctx, c)
 	switch {
 	case err == nil:
 		rep.Delivered++
-		return Settlement{}
+		return s
 	case c.Attempts >= e.config.Limits.EffectTries:
 		rep.Dead++
-		later = Settlement{Dead: true}
+		s.Dead = true
 	default:
 		rep.Failed++
+		s.RetryAt = e.config.Now().Add(time.Second << min(max(c.Attempts, 1)-1, 11))
 	}
-	later.Error = err.Error()
+	s.Error = err.Error()
 	if log := e.config.Logger; log != nil {
-		log.WarnContext(ctx, "effect not delivered", "ref", c.Ref.String(), "attempt", c.Attempts, "dead", later.Dead, "error", err)
+		log.WarnContext(ctx, "effect not delivered", "ref", c.Ref.String(), "attempt", c.Attempts, "dead", s.Dead, "error", err)
 	}
-	return later
+	return s
 }
 
-func (e *Engine) deliverParcel(ctx context.Context, c Claim, threads map[string]*state.Snapshot) error {
+func (e *Engine) deliverParcel(ctx context.Context, c Claim) error {
 	var p parcel
 	if err := decodeRecord(c.Effect.Body, &p); err != nil {
 		return err
@@ -228,22 +277,14 @@ func (e *Engine) deliverParcel(ctx context.Context, c Claim, threads map[string]
 	if err != nil {
 		return err
 	}
-	snap, ok := threads[c.Ref.Thread]
-	if !ok {
-		t, err := e.OpenThread(ctx, c.Ref.Thread)
-		if err != nil {
-			return err
-		}
-		snap = t.Snapshot()
-		threads[c.Ref.Thread] = snap
+	t, err := e.OpenThread(ctx, c.Ref.Thread)
+	if err != nil {
+		return err
 	}
 	d, err := e.dispatcher(effects.Inline, nil)
 	if err != nil {
 		return err
 	}
-	out := e.deliver(ctx, d, []effects.Delivery{{ID: p.ID, Effect: effect, Owner: p.Owner, Snapshot: snap}})
-	if len(out) != 1 {
-		return fmt.Errorf("%w: effect %s", effects.ErrUndelivered, p.ID)
-	}
+	out := e.deliver(ctx, d, []effects.Delivery{{ID: p.ID, Effect: effect, Owner: p.Owner, Snapshot: t.Snapshot()}})
 	return out[0].Err
 }

@@ -24,33 +24,38 @@ func (e *Engine) OpenThread(ctx context.Context, id string) (*Thread, error) {
 	if id == "" {
 		return nil, fmt.Errorf("%w: a thread is opened by its id", ErrInput)
 	}
-	image, err := e.config.Journal.Load(ctx, id, 0)
+	image, err := e.load(ctx, id, 0)
 	if err != nil {
-		return nil, fmt.Errorf("engine: thread %s could not be loaded: %w", id, err)
+		return nil, err
 	}
 	t, err := e.NewThread(id)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.rebuild(image); err != nil {
+	if err := rebuild(t.store, image, func(JournalRecord, state.Delta) {}); err != nil {
 		return nil, fmt.Errorf("engine: thread %s: %w", id, err)
 	}
+	c, now := t.chain, t.store.Snapshot()
+	c.revision, c.kept, c.epoch = image.Revision, now.Revision(), image.Epoch
+	c.whole.Store(now.Revision() > 0) // a part of a value must not follow one of an older version
+	t.lastID.Store(lastID.Get(now))
 	return t, nil
 }
 
-// rebuild fills a new thread from what a journal has of it.
-func (t *Thread) rebuild(image JournalImage) error {
-	if err := rebuild(t.store, image, func(JournalRecord, state.Delta) bool { return true }); err != nil {
-		return err
+// load asks the journal for a thread.
+func (e *Engine) load(ctx context.Context, thread string, atLeast uint64) (JournalImage, error) {
+	image, err := within(ctx, e.config.Limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) (JournalImage, error) {
+		return e.config.Journal.Load(ctx, thread, atLeast)
+	})
+	if err != nil {
+		err = fmt.Errorf("engine: thread %s could not be loaded: %w", thread, err)
 	}
-	t.chain.revision, t.chain.epoch = image.Revision, image.Epoch
-	t.lastID.Store(lastID.Get(t.store.Snapshot()))
-	return nil
+	return image, err
 }
 
 // rebuild makes the commits of an image again in an empty store, and tells each after
-// it was made, the snapshot being the first, until told to stop.
-func rebuild(store *state.Store, image JournalImage, made func(JournalRecord, state.Delta) (more bool)) error {
+// it was made, the snapshot being the first.
+func rebuild(store *state.Store, image JournalImage, made func(JournalRecord, state.Delta)) error {
 	if image.Snapshot != nil {
 		var whole checkpoint
 		err := decodeRecord(image.Snapshot, &whole)
@@ -61,25 +66,31 @@ func rebuild(store *state.Store, image JournalImage, made func(JournalRecord, st
 		if err != nil {
 			return fmt.Errorf("snapshot at revision %d: %w", image.SnapshotAt, err)
 		}
-		if !made(JournalRecord{Revision: image.SnapshotAt, Time: whole.Time}, d) {
-			return nil
-		}
+		made(JournalRecord{Revision: image.SnapshotAt, Time: whole.Time}, d)
 	}
+	at := image.SnapshotAt
 	for _, r := range image.Tail {
+		if at++; r.Revision != at {
+			return fmt.Errorf("%w: record %d stands where %d belongs", ErrCorrupt, r.Revision, at)
+		}
 		if len(r.Record) == 0 {
 			continue // a lease, or effects that were delivered
 		}
 		var d state.Delta
 		err := decodeRecord(r.Record, &d)
+		if have := store.Snapshot().Revision(); err == nil && d.Revision != have+1 {
+			err = fmt.Errorf("%w: it makes revision %d of the state out of %d", ErrRecord, d.Revision, have)
+		}
 		if err == nil {
 			_, err = store.Apply(d)
 		}
 		if err != nil {
 			return fmt.Errorf("record %d: %w", r.Revision, err)
 		}
-		if !made(r, d) {
-			return nil
-		}
+		made(r, d)
+	}
+	if at != image.Revision {
+		return fmt.Errorf("%w: the records end at %d, the thread at %d", ErrCorrupt, at, image.Revision)
 	}
 	return nil
 }

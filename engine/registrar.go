@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -172,9 +173,7 @@ func (r *Registrar) Policy(p gate.Policy, options ...GateOption) {
 
 func (r *Registrar) addGate(g gate.Gate, policy bool, mistake error, options []GateOption) {
 	o := chosen(options, GateOption.gate)
-	if mistake == nil {
-		mistake = unless(o.timeout >= 0, "gate: negative timeout")
-	}
+	mistake = cmp.Or(mistake, unless(o.timeout >= 0, "gate: negative timeout"))
 	id := fmt.Sprintf("%s/%s/%d", r.plugin, phase.ToolGate, len(r.parts.gates))
 	add(r, &r.parts.gates, &gateEntry{plugin: r.plugin, id: id, gate: g, policy: policy, opts: o}, mistake)
 }
@@ -183,10 +182,7 @@ func (r *Registrar) addGate(g gate.Gate, policy bool, mistake error, options []G
 // registration order, each on the result of the one before.
 func (r *Registrar) Transform(t inference.Transform, options ...TransformOption) {
 	o := chosen(options, TransformOption.transform)
-	mistake := unless(t != nil, "nil transform")
-	if mistake == nil {
-		mistake = unless(o.timeout >= 0, "transform: negative timeout")
-	}
+	mistake := cmp.Or(unless(t != nil, "nil transform"), unless(o.timeout >= 0, "transform: negative timeout"))
 	add(r, &r.parts.transforms, &transformEntry{plugin: r.plugin, transform: t, opts: o}, mistake)
 }
 

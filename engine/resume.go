@@ -18,7 +18,7 @@ func (t *Thread) Tickets() []gate.Ticket { return openTickets(t.store.Snapshot()
 func openTickets(snap *state.Snapshot) []gate.Ticket {
 	var open []gate.Ticket
 	for _, c := range stepCalls(snap) {
-		if c.Status == CallSuspended {
+		if c.open() {
 			open = append(open, c.Ticket)
 		}
 	}
@@ -72,7 +72,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 		return nil, err
 	}
 	defer done()
-	answered, err := r.decide(ctx, ds)
+	err = r.decide(ctx, ds)
 	if errors.Is(err, errRepeat) {
 		return t.standing(a)
 	}
@@ -82,7 +82,7 @@ func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Dec
 	if l.Status == phase.Running {
 		return r.crashed(ctx, l), nil
 	}
-	return r.again(ctx, answered), nil
+	return r.again(ctx), nil
 }
 
 // resumable reports whether a run can go on: it waits, or it was under way when
@@ -110,33 +110,33 @@ func (t *Thread) standing(a *agent) (*Result, error) {
 // decide commits the decisions and that the run goes on, all in one. The thread is
 // this run's alone by now, but other writers may commit between the look and the
 // commit, so it looks again until what it looked at still holds.
-func (r *run) decide(ctx context.Context, ds []Decision) (answered []TicketAnswer, err error) {
+func (r *run) decide(ctx context.Context, ds []Decision) (err error) {
 	keep, forget := r.keeper(ctx)
 	defer func() {
 		if err != nil {
-			forget()
+			forget(err)
 		}
 	}()
 	for {
 		snap := r.th.store.Snapshot()
 		l := lifecycle(snap)
 		if allApplied(snap, ds) {
-			return nil, errRepeat // somebody else brought them since the first look
+			return errRepeat // somebody else brought them since the first look
 		}
 		if !resumable(l) || l.Run != r.info.ID {
-			return nil, ErrNotWaiting
+			return ErrNotWaiting
 		}
 		p, err := r.eng.plan(ctx, snap, ds, keep)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		low := lowered{batch: state.Batch{
+		b := state.Batch{
 			Owner: engineName, Base: snap,
 			Updates: append(p.updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Running})),
-		}}
-		res, err := r.commitLowered(context.Background(), []lowered{low})
+		}
+		res, err := r.th.store.Commit(b)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if len(res.Rejected) > 0 {
 			continue
@@ -144,8 +144,14 @@ func (r *run) decide(ctx context.Context, ds []Decision) (answered []TicketAnswe
 		r.step.Store(int64(l.Step))
 		r.secrets = p.secrets
 		r.emit(scene{}, func(h Header) Event { return RunResumed{Header: h} })
-		r.committed(scene{}, res.Snapshot, []lowered{low})
-		return p.answered, nil
+		r.committed(scene{}, res.Snapshot, []state.Batch{b})
+		for _, a := range p.answered {
+			r.emit(scene{phase: phase.ToolGate}, func(h Header) Event {
+				return TicketAnswered{Header: h, Ticket: a.Ticket.ID, Call: a.Ticket.Call, Approved: a.Answer.Approved,
+					Reason: a.Answer.Reason, By: a.by}
+			})
+		}
+		return nil
 	}
 }
 
@@ -166,11 +172,10 @@ func (t *Thread) callOff(ctx context.Context, a *agent, in Input, parent *run, h
 	if err := r.apply(ctx, scene{}, end.Updates()...); err != nil {
 		return nil, err
 	}
-	answered, err := r.decide(ctx, nil)
-	if err != nil {
+	if err := r.decide(ctx, nil); err != nil {
 		return nil, err
 	}
-	return r.again(ctx, answered), nil
+	return r.again(ctx), nil
 }
 
 // waitingAgent returns the agent whose run waits: spec, unless the run was handed
@@ -188,14 +193,7 @@ func (t *Thread) waitingAgent(spec AgentSpec) (*agent, error) {
 }
 
 // again goes on with a run in the middle of its step's tool calls.
-func (r *run) again(ctx context.Context, answered []TicketAnswer) *Result {
-	for _, a := range answered {
-		sc := scene{phase: phase.ToolGate}
-		r.emit(sc, func(h Header) Event {
-			return TicketAnswered{Header: h, Ticket: a.Ticket.ID, Call: a.Ticket.Call, Approved: a.Answer.Approved,
-				Reason: a.Answer.Reason, By: a.by}
-		})
-	}
+func (r *run) again(ctx context.Context) *Result {
 	start := r.now()
 	return r.loop(ctx, func(ctx context.Context) ending {
 		return r.endStep(ctx, start, r.afterModel(ctx, r.remembered()))

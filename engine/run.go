@@ -94,15 +94,20 @@ func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run
 	return r, err
 }
 
-// release ends what newRun started, for a stand-in.
-func (r *run) release() {
+// leave lets go of the thread in the store. That comes before anybody hears that the
+// run ended or waits: who hears it may go on elsewhere.
+func (r *run) leave() {
 	ctx, cancel := context.WithTimeout(context.Background(), r.eng.config.Limits.Grace)
 	defer cancel()
 	r.drain(ctx)
-	if c := r.th.chain; c != nil {
-		c.flush()
-	}
+	r.th.chain.flush()
 	r.th.chain.giveUp(ctx, r.lease)
+	r.lease = nil
+}
+
+// release ends what newRun started.
+func (r *run) release() {
+	r.leave()
 	if r.parent == nil {
 		r.out.close()
 	}
@@ -203,6 +208,10 @@ func (r *run) warn(sc scene, plugin, format string, args ...any) {
 func (r *run) drain(ctx context.Context) {
 	// Failures are in each effect's outcome; the error of the drain repeats them.
 	_ = r.dispatch.Close(ctx)
+	if ctx.Err() != nil {
+		// Given up, or ended in that very moment: then its outcome is about to be told.
+		_ = r.dispatch.Close(context.WithoutCancel(ctx))
+	}
 	for _, e := range r.background.take() {
 		e.header = r.header(scene{})
 		r.send(e, true)
@@ -214,7 +223,7 @@ func (r *run) effectDone(o effects.Outcome) {
 	if tooLate(o) {
 		return // deliver sees to it
 	}
-	r.th.chain.over(o)
+	r.outlet().over(o)
 	if o.Err != nil {
 		r.stats.effectsFailed.Add(1)
 	} else {

@@ -83,14 +83,13 @@ func (k ConfigKey[C]) Get(pc *phase.Context) C {
 
 // From returns the settings in a spec that no engine has checked. The error is
 // about this section only; it joins every fault of it.
-func (k ConfigKey[C]) From(spec AgentSpec) (C, error) {
+func (k ConfigKey[C]) From(spec AgentSpec) (v C, err error) {
 	f := newFaults(spec.source, spec.ID)
-	v := k.decode(f, jsonpos.Path{"sections", k.Name()}, k.Name(), spec.Sections[k.Name()], true)
+	get := k.decode(f, jsonpos.Path{"sections", k.Name()}, k.Name(), spec.Sections[k.Name()], true)
 	if err := f.err(); err != nil {
-		var zero C
-		return zero, err
+		return v, err
 	}
-	return v.(section[C])()
+	return get.(section[C])()
 }
 
 func (k ConfigKey[C]) defaults() (v C) {

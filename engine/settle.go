@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -17,17 +19,17 @@ import (
 func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) (err error) {
 	ctx, cancel := r.settling(ctx)
 	defer cancel()
-	lows := make([]lowered, 0, len(ps))
+	batches := make([]state.Batch, 0, len(ps))
 	kept := make([]*passage, 0, len(ps))
 	for _, p := range ps {
-		low, err := r.lower(&job{owner: callOwner(p.sc.call)}, p.out.Command, base)
+		b, err := r.lower(&job{owner: callOwner(p.sc.call)}, &p.out.Command, base)
 		if err != nil {
 			p.refuse(err)
 			continue
 		}
 		// The result is in the same commit: who has the one has the other.
-		low.batch.Updates = append(low.batch.Updates, r.bodyEnded(p))
-		lows, kept = append(lows, low), append(kept, p)
+		b.Updates = append(b.Updates, r.bodyEnded(p))
+		batches, kept = append(batches, b), append(kept, p)
 	}
 	defer func() {
 		for _, p := range ps {
@@ -37,12 +39,12 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 		}
 	}()
 	for {
-		res, err := r.commitLowered(ctx, lows)
+		res, err := r.th.store.Commit(batches...)
 		var be *state.BatchError
-		if errors.As(err, &be) && be.Index < len(lows) {
+		if errors.As(err, &be) && be.Index < len(batches) {
 			kept[be.Index].refuse(be.Err)
-			lows = append(lows[:be.Index], lows[be.Index+1:]...)
-			kept = append(kept[:be.Index], kept[be.Index+1:]...)
+			batches = slices.Delete(batches, be.Index, be.Index+1)
+			kept = slices.Delete(kept, be.Index, be.Index+1)
 			continue
 		}
 		if err != nil {
@@ -57,10 +59,10 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 		if !res.Committed {
 			return nil
 		}
-		accepted := lows[:0:0]
-		for i, low := range lows {
+		accepted := batches[:0:0]
+		for i, b := range batches {
 			if !lost[i] {
-				accepted = append(accepted, low)
+				accepted = append(accepted, b)
 			}
 		}
 		sc := scene{phase: phase.BeforeToolExecute}
@@ -95,6 +97,7 @@ func callOwner(c inference.ToolCall) string { return "call " + c.ID }
 // error that tells so, without hiding what the tool said.
 func (p *passage) refuse(err error) {
 	p.refused, p.asks = true, nil
+	defer redact(&p.out, p.secrets)
 	p.outcome = inference.OutcomeError
 	p.out.IsError = true
 	p.out.Content = fmt.Sprintf("the tool ran, but its state changes were refused: %v; call it again if they are needed\n%s", err, p.out.Content)
@@ -118,9 +121,9 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 	switch {
 	case c.After && c.Status == CallResuming:
 		result, err = r.released(settle, p, result, c)
-	case c.Status != CallSuspended || before.Status == CallSuspended && !before.After:
+	case c.Status != CallSuspended || before.Status == CallSuspended && !before.Ended:
 		// Nobody withheld it.
-	case ctx.Err() == nil && phaseErr == nil && !r.ended():
+	case ctx.Err() == nil && phaseErr == nil && !r.ended() && !p.closing:
 		if result, waits, err = r.withheld(ctx, p, result, c); waits || err != nil {
 			return waits, err
 		}
@@ -137,8 +140,10 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 		}),
 		Transcript.Append(inference.ToolMessage(result)))
 	if err == nil {
-		for _, a := range c.Answers {
-			r.forget(settle, a.Answer.Handle)
+		for _, a := range r.callState(p.sc.call.ID).Answers {
+			if !strings.Contains(result.Content, a.Answer.Handle) { // else somebody may still need it
+				r.forget(settle, a.Answer.Handle)
+			}
 		}
 		r.stats.calls.Add(1)
 		r.emit(p.sc, func(h Header) Event {
@@ -151,7 +156,7 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 // withheld asks the question of WithholdResult, which suspended the call after its
 // body. The answer decides what becomes of the result.
 func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolResult, c CallState) (_ inference.ToolResult, waits bool, err error) {
-	if bad := r.eng.unanswerable(c.Ticket); bad != "" {
+	if bad := r.eng.unanswerable(ctx, question(asking(c), p.sc.call)); bad != "" {
 		return hidden(result, inference.OutcomeBlocked, "blocked: "+c.Ticket.Plugin+bad), false, nil
 	}
 	if err := r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.result })); err != nil {
@@ -211,7 +216,7 @@ func (r *run) closeCalls(ctx context.Context, calls []inference.ToolCall) error 
 		if c.Settled {
 			continue
 		}
-		p := &passage{sc: scene{call: c.Call}}
+		p := &passage{sc: scene{call: c.Call}, closing: true}
 		if t, ok := r.tool(call.Name); ok {
 			p.sc.tool = t.Spec()
 		}

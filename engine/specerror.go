@@ -100,3 +100,6 @@ func joined(list []*SpecError) error {
 	})
 	return errors.Join(each(list, func(e *SpecError) error { return e })...)
 }
+
+// nearest returns the known name that name was most likely meant to be, or "".
+func nearest(name string, known []string) string { return jsonpos.Nearest(name, known) }

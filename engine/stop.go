@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -37,10 +39,7 @@ func stopRules(spec AgentSpec) ([]stopRule, error) {
 
 // maxRounds returns the most steps that the agent may take: the lowest limit given.
 func (a *agent) maxRounds() int {
-	most := a.spec.MaxRounds
-	if most == 0 {
-		most = DefaultMaxRounds
-	}
+	most := cmp.Or(a.spec.MaxRounds, DefaultMaxRounds)
 	for _, s := range a.stops {
 		if s.Type == StopTypeMaxRounds {
 			most = min(most, s.Rounds)
@@ -99,28 +98,18 @@ func (r *run) progressed(err error) state.Update {
 		}
 	}
 	p.Window = append(slices.Clone(p.Window), fingerprints(calls))
-	if extra := len(p.Window) - r.agent.Load().loopWindow(); extra > 0 {
-		p.Window = p.Window[extra:]
-	}
+	p.Window = p.Window[max(0, len(p.Window)-r.agent.Load().loopWindow()):]
 	return runProgress.With(p)
 }
 
 // stepCalls returns the calls of the current step in call order.
 func stepCalls(snap *state.Snapshot) []CallState {
-	var calls []CallState
-	for _, c := range ToolCalls.All(snap) {
-		calls = append(calls, c)
-	}
-	slices.SortFunc(calls, func(a, b CallState) int { return a.Index - b.Index })
-	return calls
+	byIndex := func(a, b CallState) int { return a.Index - b.Index }
+	return slices.SortedFunc(maps.Values(maps.Collect(ToolCalls.All(snap))), byIndex)
 }
 
 func fingerprints(calls []CallState) string {
-	var b strings.Builder
-	for _, c := range calls {
-		b.WriteString(gate.Fingerprint(c.Call))
-	}
-	return b.String()
+	return strings.Join(each(calls, func(c CallState) string { return gate.Fingerprint(c.Call) }), "")
 }
 
 // loopWindow returns how many steps loop detection looks back on.
@@ -134,12 +123,7 @@ func (a *agent) loopWindow() int {
 	return n
 }
 
-func (c StopCondition) repeats() int {
-	if c.Repeats == 0 {
-		return DefaultLoopRepeats
-	}
-	return c.Repeats
-}
+func (c StopCondition) repeats() int { return cmp.Or(c.Repeats, DefaultLoopRepeats) }
 
 func (c StopCondition) window() int { return max(c.Window, c.repeats()) }
 
@@ -177,10 +161,8 @@ func (r *run) stopped(resp *inference.Response) (phase.Reason, string) {
 				return phase.ReasonConsecutiveErrors, fmt.Sprintf("%d failures in a row", p.Errors)
 			}
 		case StopTypeStopOnTool:
-			for _, c := range stepCalls(snap) {
-				if c.Call.Name == s.Tool {
-					return phase.ReasonStopOnTool, s.Tool
-				}
+			if slices.ContainsFunc(stepCalls(snap), func(c CallState) bool { return c.Call.Name == s.Tool }) {
+				return phase.ReasonStopOnTool, s.Tool
 			}
 		case StopTypeContentMatch:
 			if resp != nil && s.pattern.MatchString(resp.Message.Text) {

@@ -93,12 +93,14 @@ func (c StopCondition) Timeout() time.Duration {
 	return time.Duration(math.Round(c.Seconds * float64(time.Second)))
 }
 
-// stopTypes lists the types and the fields of each, in the order of the
-// constants.
-var stopTypes = []struct {
+type stopType struct {
 	kind   StopType
 	fields []string
-}{
+}
+
+// stopTypes lists the types and the fields of each, in the order of the
+// constants.
+var stopTypes = []stopType{
 	{StopTypeMaxRounds, []string{"rounds"}},
 	{StopTypeTimeout, []string{"seconds"}},
 	{StopTypeTokenBudget, []string{"tokens"}},
@@ -159,10 +161,7 @@ func (c StopCondition) rules(f *faults, at jsonpos.Path) {
 			f.Value(at.To("window"), "want a window of at least the %d repeats, got %d", c.repeats(), c.Window)
 		}
 	default:
-		var known []string
-		for _, t := range stopTypes {
-			known = append(known, string(t.kind))
-		}
+		known := each(stopTypes, func(t stopType) string { return string(t.kind) })
 		f.OneOf(at.To("type"), "stop condition", string(c.Type), known...)
 	}
 }

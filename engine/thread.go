@@ -87,11 +87,7 @@ func (t *Thread) Import(d state.Dump, p state.UnknownPolicy) error {
 		return err
 	}
 	last := lastID.Get(res.Snapshot)
-	for {
-		now := t.lastID.Load()
-		if now >= last || t.lastID.CompareAndSwap(now, last) {
-			break
-		}
+	for now := t.lastID.Load(); now < last && !t.lastID.CompareAndSwap(now, last); now = t.lastID.Load() {
 	}
 	if t.chain == nil {
 		return nil

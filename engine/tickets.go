@@ -35,6 +35,7 @@ func (r *run) opened(sc scene, call inference.ToolCall, plugin string, t gate.Ti
 	}
 	return t, r.callUpdate(call.ID, func(c *CallState) {
 		c.Status, c.Ticket, c.Tickets = CallSuspended, t, n
+		c.Started = c.Started || sc.phase == phase.BeforeToolExecute
 		c.After = c.After || sc.phase == phase.AfterToolExecute
 		c.Call, c.Asked = call, c.Asked || plugin == toolOwner(call)
 	})
@@ -46,6 +47,8 @@ func (r *run) answerNow(ctx context.Context, sc scene, t gate.Ticket) (*phase.An
 	answer, by := phase.Answer{Ticket: t.ID}, "default"
 	resolver := r.resolver()
 	switch {
+	case expired(t, r.now()): // while others were asked
+		answer, by = byDefault(t, "nobody answered in time"), "expiry"
 	case resolver != nil:
 		given, err := r.resolve(ctx, sc, resolver, t)
 		if ctx.Err() != nil {
@@ -59,6 +62,9 @@ func (r *run) answerNow(ctx context.Context, sc scene, t gate.Ticket) (*phase.An
 			answer, by = byDefault(t, "nobody answered in time"), "expiry"
 		default:
 			if !errors.Is(err, gate.ErrLeftOpen) {
+				if t.Kind == gate.Secret && !errors.Is(err, ErrBadAnswer) {
+					err = errors.New("why is not told, since it may show a secret")
+				}
 				r.warn(sc, t.Plugin, "ticket %s: the resolver failed: %v", t.ID, err)
 			}
 			return nil, nil
@@ -77,7 +83,11 @@ func (r *run) answerNow(ctx context.Context, sc scene, t gate.Ticket) (*phase.An
 // resolve asks the resolver for as long as the question stands, in a goroutine of its
 // own: a prompt may not notice that the run was cancelled.
 func (r *run) resolve(ctx context.Context, sc scene, resolver gate.Resolver, t gate.Ticket) (phase.Answer, error) {
-	given, err := within(ctx, cmp.Or(max(t.Lifetime, 0), math.MaxInt64), "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
+	limit := time.Duration(math.MaxInt64)
+	if t.Lifetime > 0 {
+		limit = t.Until.Sub(r.now())
+	}
+	given, err := within(ctx, limit, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
 		return resolver.Resolve(ctx, t)
 	})
 	if err == nil {
@@ -112,24 +122,29 @@ func (r *run) resolver() gate.Resolver {
 // decided by the answer alone: denied, called off, or answered with the result
 // itself. An answer that edits the arguments is an answer about the edited ones.
 func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a phase.Answer) (done bool, err error) {
-	v.answer = &a
-	if a.Approved && a.Args != "" && a.Args != v.call.Args {
-		if bad := r.edit(ctx, sc, v, "answer to "+t.ID, a.Args); bad != "" {
-			*v = blocked(*v, bad)
-			return true, nil
-		}
-		t.Fingerprint = gate.Fingerprint(v.call)
+	kept, forget := TicketAnswer{Ticket: t, Answer: a}, func(error) {}
+	if t.Kind == gate.Secret {
+		kept.Answer.Value = "" // for the tool, never for state, gates and hooks
 	}
-	kept := TicketAnswer{Ticket: t, Answer: a}
-	if t.Kind == gate.Secret && a.Value != "" {
-		r.keepSecret(t.ID, a.Value) // for the tool, never for state
-		if kept.Answer.Value = ""; a.Handle == "" {
-			keep, _ := r.keeper(ctx)
+	v.answer = &kept.Answer
+	if a.Approved && a.Args != "" {
+		if a.Args != v.call.Args {
+			if bad := r.edit(ctx, sc, v, "answer to "+t.ID, a.Args); bad != "" {
+				*v = blocked(*v, bad)
+				return true, nil
+			}
+		}
+		kept.Ticket.Fingerprint = gate.Fingerprint(v.call)
+	}
+	if t.Kind == gate.Secret && a.Approved && a.Value != "" {
+		r.keepSecret(t.ID, a.Value)
+		if a.Handle == "" {
+			var keep keeper
+			keep, forget = r.keeper(ctx)
 			if kept.Answer.Handle, err = keep(t.ID, a.Value); err != nil {
 				r.warn(sc, engineName, "ticket %s: %v; it is lost if the process ends", t.ID, err)
 			}
 		}
-		v.answer = &kept.Answer // nor for gates and hooks
 	}
 	if err := r.apply(ctx, sc, r.callUpdate(v.call.ID, func(c *CallState) {
 		c.Status = CallResuming
@@ -138,6 +153,7 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 		}
 		c.Answers = append(c.Answers, kept)
 	})); err != nil {
+		forget(err)
 		return true, err
 	}
 	switch {
@@ -155,44 +171,17 @@ func (r *run) take(ctx context.Context, sc scene, v *verdict, t gate.Ticket, a p
 }
 
 // answers returns the answers about a call, with those marked that do not count any
-// more: a secret that only an earlier process knew must be asked for again.
-func (r *run) answers(call string) []TicketAnswer {
+// more: a secret that nobody knows any more must be asked for again.
+func (r *run) answers(ctx context.Context, call string) []TicketAnswer {
 	given := slices.Clone(r.callState(call).Answers)
 	for i, a := range given {
-		_, kept := r.secrets[a.Ticket.ID]
-		given[i].lost = a.Ticket.Kind == gate.Secret && a.Answer.Approved && !kept &&
-			(a.Answer.Handle == "" || r.eng.config.Vault == nil)
+		given[i].lost = a.Ticket.Kind == gate.Secret && a.Answer.Approved && r.withSecret(ctx, a).Value == ""
 	}
 	return given
 }
 
-// toolOwner is who a tool's own questions are asked by.
-func toolOwner(call inference.ToolCall) string { return "tool " + call.Name }
-
-// forTool returns what the call's tool is told of answers, secrets included: those to
-// its own questions, and the one that Answer returns, which is the last of its own, or
-// else of those that were meant for it, or else the last one of all.
-func (r *run) forTool(ctx context.Context, p *passage) (answer *phase.Answer, own []phase.Answer) {
-	var meant *phase.Answer
-	print := gate.Fingerprint(p.sc.call)
-	for _, a := range r.answers(p.sc.call.ID) {
-		mine := a.Ticket.Plugin == toolOwner(p.sc.call)
-		if a.lost || a.Ticket.Fingerprint != print || !mine && a.Ticket.Mode != gate.PassToTool && a.Ticket.Kind != gate.Secret {
-			continue
-		}
-		full := r.withSecret(ctx, a)
-		if a.Ticket.Kind == gate.Secret {
-			p.secrets = append(p.secrets, full)
-		}
-		if mine {
-			own = append(own, full)
-		}
-		if mine || len(own) == 0 {
-			meant = &full
-		}
-	}
-	return cmp.Or(meant, p.sc.answer), own
-}
+// open reports whether a question about the call was asked and has no answer.
+func (c CallState) open() bool { return c.Status == CallSuspended && c.Ticket.ID != "" }
 
 // callState returns where a call of this step stands.
 func (r *run) callState(id string) CallState {

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -66,10 +67,7 @@ func (t typedTool[In]) Validate(args inference.JSON) error {
 
 func (t typedTool[In]) decode(args inference.JSON) (In, error) {
 	var in In
-	if args == "" {
-		args = "{}"
-	}
-	if err := args.Decode(&in); err != nil {
+	if err := cmp.Or(args, "{}").Decode(&in); err != nil {
 		return in, fmt.Errorf("arguments of %s: %w", t.spec.Name, err)
 	}
 	return in, nil

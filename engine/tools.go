@@ -22,6 +22,7 @@ type passage struct {
 	outcome inference.Outcome
 	took    time.Duration
 	waits   bool
+	closing bool // nobody is asked any more: the calls are being closed
 	refused bool // its command was, after the body ran
 	asks    *gate.Ticket
 	secrets []phase.Answer // that the body was given
@@ -125,7 +126,7 @@ func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (wa
 		if err == nil {
 			err = r.converse(ctx, p)
 		}
-		if p.asks != nil {
+		if p.asks != nil || p.waits {
 			waiting = waiting || p.waits
 			continue
 		}
@@ -180,12 +181,18 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	switch {
 	case c.Settled:
 		return nil, nil
-	case c.Status == CallSuspended:
+	case c.open():
 		p.waits = true
 		return p, nil
 	case c.Ended:
 		p.restore(c.Result)
 		return p, nil
+	case c.Status == CallSuspended: // and the process ended before the question was asked
+		p.sc.phase, c.Started = phase.BeforeToolExecute, true
+		if decided, err := r.suspendedMeanwhile(ctx, p); decided || err != nil {
+			return p, err
+		}
+		p.sc.phase = phase.ToolGate
 	case c.Status == CallResuming:
 		v := verdict{call: call}
 		last := c.Answers[len(c.Answers)-1]
@@ -223,7 +230,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 		return p, nil
 	}
 	p.sc.phase = phase.BeforeToolExecute
-	if err := r.apply(ctx, p.sc, r.callUpdate(call.ID, func(c *CallState) { c.Status, c.Started = CallRunning, true })); err != nil {
+	if err := r.apply(ctx, p.sc, r.callUpdate(call.ID, func(c *CallState) { c.Status = CallRunning })); err != nil {
 		return nil, err
 	}
 	decided := false
@@ -269,67 +276,6 @@ func (p *passage) fail(o inference.Outcome, text string) {
 
 func (p *passage) notRun(why string) {
 	p.fail(inference.OutcomeNotRun, "not run: "+why)
-}
-
-// suspendedMeanwhile handles a call that SuspendCall suspended at
-// BeforeToolExecute. decided means that the body will not run now.
-func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool, err error) {
-	c := r.callState(p.sc.call.ID)
-	if c.Status != CallSuspended || c.Ticket.ID != "" {
-		return false, nil
-	}
-	v := verdict{call: p.sc.call}
-	if bad := r.eng.unanswerable(c.Ticket); bad != "" {
-		return p.decided(blocked(v, c.Ticket.Plugin+bad)), nil
-	}
-	t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
-	if err != nil {
-		return true, err
-	}
-	if answer == nil {
-		p.waits = true
-		return true, nil
-	}
-	return r.goOn(ctx, p, v, t, *answer)
-}
-
-// goOn applies an answer that came while the call was on its way. decided means that
-// the body will not run now.
-func (r *run) goOn(ctx context.Context, p *passage, v verdict, t gate.Ticket, a phase.Answer) (decided bool, err error) {
-	done, err := r.take(ctx, p.sc, &v, t, a)
-	if err == nil && !done && v.call != p.sc.call {
-		// Nobody judged these arguments yet.
-		sc := p.sc
-		sc.phase, sc.call, sc.answer = phase.ToolGate, v.call, v.answer
-		v, err = r.judge(ctx, sc)
-	}
-	if err != nil {
-		return true, err
-	}
-	if p.decided(v) {
-		return true, nil
-	}
-	return false, r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Status = CallRunning }))
-}
-
-// converse has what a body asked answered and runs it again, until it is done or the
-// call waits.
-func (r *run) converse(ctx context.Context, p *passage) error {
-	for p.asks != nil {
-		t := *p.asks
-		answer, err := r.answerNow(ctx, p.sc, t)
-		if p.waits = answer == nil; p.waits || err != nil {
-			return err
-		}
-		p.asks = nil
-		if decided, err := r.goOn(ctx, p, verdict{call: p.sc.call}, t, *answer); decided || err != nil {
-			return err
-		}
-		if err := r.runBodies(ctx, []*passage{p}); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // tool finds a tool that the agent may call in this step.
@@ -402,7 +348,7 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	cancel()
 	p.took = r.now().Sub(start)
 	if err == nil && out.Ask != nil {
-		err = r.toolAsks(p, *out.Ask)
+		err = r.toolAsks(ctx, p, *out.Ask)
 		out.Content, out.Details, out.IsError = "", "", false
 	}
 	if err == nil && !out.Details.Valid() {
@@ -421,17 +367,4 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 		p.out, p.outcome = Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
 	redact(&p.out, p.secrets)
-}
-
-// toolAsks notes the question of a body, unless it cannot be asked.
-func (r *run) toolAsks(p *passage, t gate.Ticket) error {
-	t = question(gate.Suspend(t), p.sc.call)
-	if bad := r.eng.unanswerable(t); bad != "" {
-		return errors.New(p.sc.call.Name + bad)
-	}
-	if n := r.callState(p.sc.call.ID).Tickets; n >= r.eng.config.Limits.PhaseRounds {
-		return fmt.Errorf("%s asked %d times and still has no result", p.sc.call.Name, n)
-	}
-	p.asks = &t
-	return nil
 }

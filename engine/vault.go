@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -19,7 +21,8 @@ type Vault interface {
 }
 
 // Forgetter is implemented by vaults that drop a secret once the tool call that it was
-// asked for has its result.
+// asked for has its result, unless the result hands the handle on. If the process ends
+// just then, Forget is not called.
 type Forgetter interface {
 	Forget(ctx context.Context, handle string) error
 }
@@ -27,12 +30,14 @@ type Forgetter interface {
 // keeper keeps the secret answer to a ticket and returns its handle.
 type keeper func(ticket string, value inference.JSON) (handle string, err error)
 
-var errVault = errors.New("engine: the vault could not keep the secret")
+// ErrVault: Config.Vault did not keep a secret, or its handle shows it. The cause is
+// left out, since it might too.
+var ErrVault = errors.New("engine: the vault could not keep the secret")
 
 // keeper returns what puts secrets into the vault, each once, and forget, which takes
 // them out again when their decisions were not applied. Without a vault a secret lives
 // as long as this part of the run does.
-func (r *run) keeper(ctx context.Context) (keep keeper, forget func()) {
+func (r *run) keeper(ctx context.Context) (keep keeper, forget func(error)) {
 	kept := map[string]string{}
 	keep = func(ticket string, value inference.JSON) (string, error) {
 		if handle, ok := kept[ticket]; ok || r.eng.config.Vault == nil {
@@ -40,17 +45,20 @@ func (r *run) keeper(ctx context.Context) (keep keeper, forget func()) {
 		}
 		var secret string
 		if err := value.Decode(&secret); err != nil {
-			return "", errVault // the cause might quote it
+			return "", ErrVault
 		}
 		handle, err := within(ctx, r.eng.config.Limits.JournalTimeout, "Config.Vault", phase.ToolGate,
 			func(ctx context.Context) (string, error) { return r.eng.config.Vault.Keep(ctx, r.th.id, secret) })
-		if err != nil || handle == "" || strings.Contains(handle, secret) && secret != "" {
-			return "", errVault
+		if err != nil || handle == "" || handle == secret || len(secret) >= shortestSecret && strings.Contains(handle, secret) {
+			return "", ErrVault
 		}
 		kept[ticket] = handle
 		return handle, nil
 	}
-	return keep, func() {
+	return keep, func(err error) {
+		if errors.Is(err, ErrUnknownOutcome) {
+			return // whoever finds the decision kept needs the secret
+		}
 		for _, handle := range kept {
 			r.forget(ctx, handle)
 		}
@@ -67,7 +75,8 @@ func (r *run) forget(ctx context.Context, handle string) {
 	}
 }
 
-// withSecret returns the answer with its secret value, which is not in state.
+// withSecret returns the answer with its secret value, which is not in state. It has none
+// if nobody knows it any more.
 func (r *run) withSecret(ctx context.Context, a TicketAnswer) phase.Answer {
 	if value, ok := r.secrets[a.Ticket.ID]; ok {
 		a.Answer.Value = value
@@ -75,10 +84,10 @@ func (r *run) withSecret(ctx context.Context, a TicketAnswer) phase.Answer {
 		secret, err := within(ctx, r.eng.config.Limits.JournalTimeout, "Config.Vault", phase.ToolGate,
 			func(ctx context.Context) (string, error) { return r.eng.config.Vault.Reveal(ctx, a.Answer.Handle) })
 		if err != nil {
-			r.warn(scene{}, engineName, "the vault did not reveal the answer to ticket %s; it comes without its value", a.Ticket.ID)
-			return a.Answer
+			r.warn(scene{}, engineName, "the vault did not reveal the answer to ticket %s; it is lost", a.Ticket.ID)
+		} else {
+			a.Answer.Value, _ = inference.ToJSON(secret)
 		}
-		a.Answer.Value, _ = inference.ToJSON(secret)
 		r.keepSecret(a.Ticket.ID, a.Answer.Value)
 	}
 	return a.Answer
@@ -98,14 +107,61 @@ const shortestSecret = 4
 
 // redact takes the secrets that a tool was given out of what it tells the model.
 func redact(out *Output, secrets []phase.Answer) {
+	var forms []string // plain, and as JSON may have them
 	for _, a := range secrets {
 		var text string
-		if a.Value.Decode(&text) != nil || len(text) < shortestSecret {
-			continue
-		}
-		for _, form := range []string{text, strings.Trim(string(a.Value), `"`)} { // plain, and as JSON has it
-			out.Content = strings.ReplaceAll(out.Content, form, "[secret]")
-			out.Details = inference.JSON(strings.ReplaceAll(string(out.Details), form, "[secret]"))
+		if a.Value.Decode(&text) == nil && len(text) >= shortestSecret {
+			readable, _ := inference.ToJSON(text)
+			escaped, _ := json.Marshal(text) // a text can always be written
+			forms = append(forms, text, string(readable[1:len(readable)-1]), string(escaped[1:len(escaped)-1]))
 		}
 	}
+	if len(forms) == 0 {
+		return
+	}
+	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // one may be part of another
+	var pairs []string
+	for _, form := range forms {
+		pairs = append(pairs, form, "[secret]")
+	}
+	found, forSecrets := false, strings.NewReplacer(pairs...)
+	hide := func(s string) string {
+		shown := forSecrets.Replace(s)
+		found = found || shown != s
+		return shown
+	}
+	out.Content = hide(out.Content)
+	found = false
+	var details any
+	dec := json.NewDecoder(strings.NewReader(string(out.Details)))
+	dec.UseNumber()
+	if dec.Decode(&details) != nil {
+		return // there are none
+	}
+	if details = shown(details, hide); found {
+		out.Details, _ = inference.ToJSON(details)
+	}
+}
+
+// shown returns a JSON value with hide applied to all texts and numbers in it.
+func shown(v any, hide func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return hide(v)
+	case json.Number:
+		if text := hide(v.String()); text != v.String() {
+			return text
+		}
+	case []any:
+		for i := range v {
+			v[i] = shown(v[i], hide)
+		}
+	case map[string]any:
+		members := make(map[string]any, len(v))
+		for name, member := range v {
+			members[hide(name)] = shown(member, hide)
+		}
+		return members
+	}
+	return v
 }

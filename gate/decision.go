@@ -2,6 +2,7 @@ package gate
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/ddd26017/fixpoint/inference"
 )
@@ -36,13 +37,12 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (k *Kind) UnmarshalText(text []byte) error {
-	for i, name := range kindNames {
-		if name == string(text) {
-			*k = Kind(i)
-			return nil
-		}
+	i := slices.Index(kindNames[:], string(text))
+	if i < 0 {
+		return fmt.Errorf("gate: unknown decision kind %q", text)
 	}
-	return fmt.Errorf("gate: unknown decision kind %q", text)
+	*k = Kind(i)
+	return nil
 }
 
 // Decision is a gate's opinion about one tool call. The zero Decision abstains.

@@ -62,19 +62,16 @@ func FromPolicy(p Policy) Gate {
 		if err != nil {
 			return Decision{}, err
 		}
-		switch v.Kind {
-		case AuditOnly:
-			return Abstain().Because(v.Reason), nil
-		case PolicyAllow:
-			return Approve().Because(v.Reason), nil
-		case PolicyDeny:
-			return Block(v.Reason), nil
-		case PolicySuspend:
-			return Suspend(v.Ticket).Because(v.Reason), nil
-		case ReplaceResult:
-			return SetResult(v.Result).Because(v.Reason), nil
-		default:
+		decisions := [...]Decision{
+			AuditOnly:     Abstain(),
+			PolicyAllow:   Approve(),
+			PolicyDeny:    Block(v.Reason),
+			PolicySuspend: Suspend(v.Ticket),
+			ReplaceResult: SetResult(v.Result),
+		}
+		if int(v.Kind) >= len(decisions) {
 			return Decision{}, fmt.Errorf("%w: verdict %d", ErrUnknownKind, v.Kind)
 		}
+		return decisions[v.Kind].Because(v.Reason), nil
 	})
 }

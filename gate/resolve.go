@@ -104,8 +104,7 @@ func normal(v *Vote) (Decision, error) {
 	if v.FailOpen {
 		return Decision{}, nil
 	}
-	failed := &FailedError{Plugin: v.Plugin, Err: err}
-	return Block("the policy of " + v.Plugin + " could not be checked"), failed
+	return Block("the policy of " + v.Plugin + " could not be checked"), &FailedError{Plugin: v.Plugin, Err: err}
 }
 
 // differ reports whether it is worth telling that one of two decisions of a kind won.

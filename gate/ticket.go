@@ -38,7 +38,7 @@ const (
 type Ticket struct {
 	ID          string         `json:"id"`                   // unique in the thread, stable while the question stands
 	Call        string         `json:"call"`                 // id of the tool call
-	Plugin      string         `json:"plugin"`               // who asks
+	Plugin      string         `json:"plugin"`               // who asks; "tool NAME" for a tool
 	Kind        TicketKind     `json:"kind"`                 // Confirm when empty
 	Message     string         `json:"message"`              // for the person
 	Params      inference.JSON `json:"params,omitzero"`      // fields, preview: for the one who shows the question

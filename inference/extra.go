@@ -4,83 +4,39 @@ import (
 	"encoding/json"
 	"iter"
 	"maps"
-	"slices"
-	"strconv"
+
+	"github.com/ddd26017/fixpoint/internal/packed"
 )
 
 // Extra is an open map of parameters that only one vendor knows, from name to JSON value. It is immutable: With and
 // Without return a new map. The zero value is empty, and two maps with the same entries are equal under ==. In JSON
 // it is an object.
 type Extra struct {
-	// packed is every name and its value, quoted, in order of the names. A string keeps the map comparable and free of
-	// shared memory; quotes keep any text as it was, also one that is not JSON or not UTF-8.
-	packed string
+	packed string // keeps the map comparable and free of shared memory
 }
-
-func newExtra(entries map[string]JSON) Extra {
-	var b []byte
-	for _, name := range slices.Sorted(maps.Keys(entries)) {
-		b = strconv.AppendQuote(b, name)
-		b = strconv.AppendQuote(b, string(oneSpelling(entries[name])))
-	}
-	return Extra{string(b)}
-}
-
-// entries returns a map of the caller's own.
-func (x Extra) entries() map[string]JSON { return maps.Collect(x.All()) }
 
 // With returns the map with name set to value. The value null (or the empty text) is a value too: it is sent as null.
 func (x Extra) With(name string, value JSON) Extra {
-	entries := x.entries()
-	entries[name] = value
-	return newExtra(entries)
+	return Extra{packed.With(x.packed, name, string(oneSpelling(value)))}
 }
 
 // Without returns the map without the given names.
-func (x Extra) Without(names ...string) Extra {
-	entries := x.entries()
-	for _, name := range names {
-		delete(entries, name)
-	}
-	return newExtra(entries)
-}
+func (x Extra) Without(names ...string) Extra { return Extra{packed.Without(x.packed, names...)} }
 
 // Over returns the map with every entry of later written over its own.
-func (x Extra) Over(later Extra) Extra {
-	entries := x.entries()
-	maps.Copy(entries, later.entries())
-	return newExtra(entries)
-}
+func (x Extra) Over(later Extra) Extra { return Extra{packed.Over(x.packed, later.packed)} }
 
 // Get returns the value of name, and whether there is one. The value null is the empty text.
 func (x Extra) Get(name string) (JSON, bool) {
-	v, ok := x.entries()[name]
+	v, ok := maps.Collect(x.All())[name]
 	return v, ok
 }
 
 // All yields the entries in order of their names.
-func (x Extra) All() iter.Seq2[string, JSON] {
-	return func(yield func(string, JSON) bool) {
-		for rest := x.packed; rest != ""; {
-			var name, value string
-			name, rest = unquote(rest)
-			value, rest = unquote(rest)
-			if !yield(name, JSON(value)) {
-				return
-			}
-		}
-	}
-}
-
-// unquote reads the quoted text that s begins with.
-func unquote(s string) (text, rest string) {
-	quoted, _ := strconv.QuotedPrefix(s)
-	text, _ = strconv.Unquote(quoted)
-	return text, s[len(quoted):]
-}
+func (x Extra) All() iter.Seq2[string, JSON] { return packed.As[JSON](x.packed) }
 
 // Len returns the number of entries.
-func (x Extra) Len() int { return len(x.entries()) }
+func (x Extra) Len() int { return len(maps.Collect(x.All())) }
 
 // IsZero reports whether the map is empty. It is what the omitzero tag asks.
 func (x Extra) IsZero() bool { return x.packed == "" }
@@ -95,7 +51,7 @@ func (x Extra) String() string {
 }
 
 // MarshalJSON writes an object whose members are sorted by name.
-func (x Extra) MarshalJSON() ([]byte, error) { return json.Marshal(x.entries()) }
+func (x Extra) MarshalJSON() ([]byte, error) { return json.Marshal(maps.Collect(x.All())) }
 
 // UnmarshalJSON reads an object; null is the empty map.
 func (x *Extra) UnmarshalJSON(text []byte) error {
@@ -103,7 +59,10 @@ func (x *Extra) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &entries); err != nil {
 		return err
 	}
-	*x = newExtra(entries)
+	for name, v := range entries {
+		entries[name] = oneSpelling(v)
+	}
+	*x = Extra{packed.Of(entries)}
 	return nil
 }
 

@@ -4,10 +4,9 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
-	"strings"
+
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 )
 
 // JSON is a JSON text: tool arguments, a schema, a vendor's block. It is a string, so it is comparable and nobody who
@@ -18,13 +17,11 @@ type JSON string
 
 // ToJSON encodes v. Unlike [json.Marshal] it leaves <, > and & readable.
 func ToJSON(v any) (JSON, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
+	text, err := jsonpos.Encode(v)
+	if err != nil {
 		return "", fmt.Errorf("inference: value of type %T cannot be written as JSON: %w", v, err)
 	}
-	return JSON(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
+	return JSON(text), nil
 }
 
 // Valid reports whether j is one well-formed JSON value. The empty text is valid.
@@ -35,14 +32,9 @@ func (j JSON) Valid() bool { return j == "" || json.Valid([]byte(j)) }
 func (j JSON) Decode(v any) error { return j.read(v, (*json.Decoder).DisallowUnknownFields) }
 
 func (j JSON) read(v any, strictness func(*json.Decoder)) error {
-	text := cmp.Or(string(j), "null")
-	dec := json.NewDecoder(strings.NewReader(text))
-	strictness(dec)
-	if err := dec.Decode(v); err != nil {
-		return jsonError(err, dec.InputOffset(), len(text))
-	}
-	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return &JSONError{Offset: dec.InputOffset(), Err: errors.New("text after the value; send exactly one JSON value")}
+	offset, err := jsonpos.Decode(cmp.Or(string(j), "null"), v, strictness)
+	if err != nil {
+		return &JSONError{Offset: offset, Err: err}
 	}
 	return nil
 }
@@ -78,18 +70,4 @@ func (j *JSON) UnmarshalJSON(text []byte) error {
 		*j = ""
 	}
 	return nil
-}
-
-func jsonError(err error, read int64, size int) error {
-	var syntax *json.SyntaxError
-	var wrongType *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &syntax):
-		read = syntax.Offset
-	case errors.As(err, &wrongType):
-		read = wrongType.Offset
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-		read, err = int64(size), io.ErrUnexpectedEOF
-	}
-	return &JSONError{Offset: read, Err: err}
 }

@@ -45,13 +45,10 @@ func (o Opt[T]) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON reads a value; null leaves o unset.
 func (o *Opt[T]) UnmarshalJSON(text []byte) error {
 	*o = Opt[T]{}
-	if string(text) == "null" {
-		return nil
+	var v *T // nil for null
+	err := json.Unmarshal(text, &v)
+	if err == nil && v != nil {
+		*o = Some(*v)
 	}
-	var v T
-	if err := json.Unmarshal(text, &v); err != nil {
-		return err
-	}
-	*o = Some(v)
-	return nil
+	return err
 }

@@ -129,12 +129,10 @@ type wireAction struct {
 // replaced by the reason, so that it does not keep everything else from being
 // saved; the action read back has that reason as its Err.
 func (a Action) MarshalJSON() ([]byte, error) {
-	w := wireAction{Name: a.name, Phase: a.at}
-	raw, err := a.JSON()
+	payload, err := a.JSON() // empty with an error
+	w := wireAction{Name: a.name, Phase: a.at, Payload: payload}
 	if err != nil {
 		w.Error = err.Error()
-	} else {
-		w.Payload = raw
 	}
 	return json.Marshal(w)
 }
@@ -171,23 +169,21 @@ func (h ActionHandler) Timeout(d time.Duration) ActionHandler {
 func (h ActionHandler) Deadline() time.Duration { return h.timeout }
 
 // Name returns the handled kind's name; "" for the zero handler.
-func (h ActionHandler) Name() string {
-	if h.def == nil {
-		return ""
-	}
-	return h.def.name
-}
+func (h ActionHandler) Name() string { return h.kind().name }
 
 // Phase returns the phase that the handled kind runs in.
-func (h ActionHandler) Phase() Phase {
-	if h.def == nil {
-		return 0
-	}
-	return h.def.at
-}
+func (h ActionHandler) Phase() Phase { return h.kind().at }
 
 // ReplaySafe reports whether calls may run in parallel and be repeated.
-func (h ActionHandler) ReplaySafe() bool { return h.def != nil && h.def.replaySafe }
+func (h ActionHandler) ReplaySafe() bool { return h.kind().replaySafe }
+
+// kind returns the handled kind, and one that is zero for the zero handler.
+func (h ActionHandler) kind() actionDef {
+	if h.def == nil {
+		return actionDef{}
+	}
+	return *h.def
+}
 
 // Accepts returns nil when a is of the handled kind. An action of the same name
 // made from another ActionSpec is refused: its payload has another type.

@@ -15,7 +15,9 @@ import (
 // calls can be chained. A Command is read by the engine after it was returned;
 // building on it further then changes nothing that the engine sees.
 type Command struct {
-	updates []state.Update
+	single  [1]state.Update // the only update, which most commands have: it needs no slice
+	one     bool            // single is set
+	updates []state.Update  // all of them, when there are more
 	actions []Action
 	effects []effects.Effect
 	reads   []state.AnyKey
@@ -25,6 +27,13 @@ type Command struct {
 // Update adds state updates. Updates of one command never conflict with each
 // other and are applied in the order given.
 func (c *Command) Update(updates ...state.Update) *Command {
+	switch {
+	case c.updates == nil && !c.one && len(updates) == 1:
+		c.single[0], c.one = updates[0], true
+		return c
+	case c.one:
+		c.updates, c.one = append(make([]state.Update, 0, len(updates)+3), c.single[0]), false
+	}
 	c.updates = append(c.updates, updates...)
 	return c
 }
@@ -60,11 +69,11 @@ func (c *Command) StopPhase() *Command {
 
 // IsZero reports whether c does nothing.
 func (c Command) IsZero() bool {
-	return len(c.updates) == 0 && len(c.actions) == 0 && len(c.effects) == 0 && len(c.reads) == 0 && !c.stop
+	return !c.one && len(c.updates) == 0 && len(c.actions) == 0 && len(c.effects) == 0 && len(c.reads) == 0 && !c.stop
 }
 
 // Updates returns the updates in order. The slice is the caller's.
-func (c Command) Updates() []state.Update { return slices.Clone(c.updates) }
+func (c Command) Updates() []state.Update { return slices.Clone(c.Lower().Updates) }
 
 // Actions returns the scheduled actions in order. The slice is the caller's.
 func (c Command) Actions() []Action { return slices.Clone(c.actions) }
@@ -88,11 +97,15 @@ type Lowered struct {
 	Reads   []state.AnyKey
 }
 
-// Lower returns the parts of c without copying them. The elements must not be
-// written.
-func (c Command) Lower() Lowered {
+// Lower returns the parts of c without copying them. They are good as long as *c stays
+// as it is, and the elements must not be written.
+func (c *Command) Lower() Lowered {
+	updates := c.updates
+	if c.one {
+		updates = c.single[:]
+	}
 	return Lowered{
-		Updates: slices.Clip(c.updates),
+		Updates: slices.Clip(updates),
 		Actions: slices.Clip(c.actions),
 		Effects: slices.Clip(c.effects),
 		Reads:   slices.Clip(c.reads),

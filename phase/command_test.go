@@ -68,7 +68,7 @@ func TestCommandLower(t *testing.T) {
 	c.Update(cmdCell.Reset())
 	require.Len(t, low.Updates, 3)
 	require.Equal(t, "apply", two[3].Op())
-	empty := phase.Command{}.Lower()
+	empty := (&phase.Command{}).Lower()
 	require.Empty(t, empty.Updates)
 	require.Empty(t, empty.Actions)
 	require.Empty(t, empty.Effects)

@@ -87,10 +87,8 @@ func (pc *Context) Run() RunInfo { return pc.f.Run }
 
 // Agent describes the agent.
 func (pc *Context) Agent() AgentInfo {
-	if pc.f.Agent == nil {
-		return AgentInfo{}
-	}
-	return *pc.f.Agent
+	a, _ := known(pc.f.Agent)
+	return a
 }
 
 // Snapshot is the frozen state that this hook or handler works on.
@@ -107,19 +105,15 @@ func (pc *Context) Messages() state.List[inference.Message] { return pc.f.Messag
 // Request returns a copy of the model request: as sent, at AfterInference. False
 // in phases where there is none.
 func (pc *Context) Request() (inference.Request, bool) {
-	if pc.f.Request == nil {
-		return inference.Request{}, false
-	}
-	return pc.f.Request.Clone(), true
+	r, ok := known(pc.f.Request)
+	return r.Clone(), ok
 }
 
 // Response returns a copy of the model's answer of this step, from AfterInference
 // to StepEnd. False before, and when the model failed.
 func (pc *Context) Response() (inference.Response, bool) {
-	if pc.f.Response == nil {
-		return inference.Response{}, false
-	}
-	return pc.f.Response.Clone(), true
+	r, ok := known(pc.f.Response)
+	return r.Clone(), ok
 }
 
 // Call is the tool call in question, in the three tool phases.
@@ -133,12 +127,7 @@ func (pc *Context) Tool() inference.ToolSpec { return pc.f.Tool }
 func (pc *Context) Result() inference.ToolResult { return pc.f.Result }
 
 // Answer is the decision about this call's ticket, once there is one.
-func (pc *Context) Answer() (Answer, bool) {
-	if pc.f.Answer == nil {
-		return Answer{}, false
-	}
-	return *pc.f.Answer, true
-}
+func (pc *Context) Answer() (Answer, bool) { return known(pc.f.Answer) }
 
 // Answers are those to the questions that the tool itself asked about this very
 // call, oldest first. Only the tool's own Call sees them, and the secrets in them.
@@ -147,3 +136,11 @@ func (pc *Context) Answers() []Answer { return slices.Clone(pc.f.Answers) }
 // Err is the model's error at AfterInference and the cause of a failed run at
 // RunEnd; nil otherwise.
 func (pc *Context) Err() error { return pc.f.Err }
+
+// known returns what p points to, and whether there is anything.
+func known[T any](p *T) (v T, ok bool) {
+	if p != nil {
+		v = *p
+	}
+	return v, p != nil
+}

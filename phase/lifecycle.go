@@ -1,7 +1,9 @@
 package phase
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -74,24 +76,16 @@ var RunLifecycle = state.NewKey("fixpoint.lifecycle", state.KeyConfig[Lifecycle,
 		if u.Run != "" {
 			l = Lifecycle{Run: u.Run, Status: l.Status}
 		}
-		if u.Fork != "" {
-			l.Run = u.Fork
-		}
-		if u.Status != "" {
-			l.Status = u.Status
-		}
+		l.Run = cmp.Or(u.Fork, l.Run)
+		l.Status = cmp.Or(u.Status, l.Status)
 		if u.Step != 0 {
 			l.Step, l.Continue = u.Step, "" // a wish to continue is about one step
 		}
-		if u.Answered != 0 {
-			l.Answered = u.Answered
-		}
+		l.Answered = cmp.Or(u.Answered, l.Answered)
 		if u.End != "" && !l.Ended {
 			l.Ended, l.Reason, l.Detail = true, u.End, u.Detail
 		}
-		if u.Continue != "" {
-			l.Continue = u.Continue
-		}
+		l.Continue = cmp.Or(u.Continue, l.Continue)
 		if u.Granted {
 			l.Continue = ""
 			l.Resumed++
@@ -99,24 +93,17 @@ var RunLifecycle = state.NewKey("fixpoint.lifecycle", state.KeyConfig[Lifecycle,
 		return l
 	},
 	Check: func(old, next Lifecycle) error {
-		if old.Status == next.Status || allowedStatus(old.Status, next.Status) {
+		if old.Status == next.Status || slices.Contains(statusMoves[old.Status], next.Status) {
 			return nil
 		}
 		return fmt.Errorf("phase: a run cannot go from %s to %s", old.Status, next.Status)
 	},
 })
 
-func allowedStatus(from, to RunStatus) bool {
-	switch to {
-	case Running:
-		return from == Created || from == Waiting
-	case Waiting:
-		return from == Running
-	case Done:
-		return from == Running || from == Waiting
-	default:
-		return false
-	}
+var statusMoves = map[RunStatus][]RunStatus{
+	Created: {Running},
+	Running: {Waiting, Done},
+	Waiting: {Running, Done},
 }
 
 // EndRun asks for the end of the run at the next boundary. Tool calls that have
@@ -129,10 +116,7 @@ func (c *Command) EndRun(reason Reason, detail string) *Command {
 // grants it a limited number of times per run (Limits.Continues). It has no
 // effect at RunEnd.
 func (c *Command) Continue(reason string) *Command {
-	if reason == "" {
-		reason = "continue"
-	}
-	return c.Update(RunLifecycle.With(LifecycleUpdate{Continue: reason}))
+	return c.Update(RunLifecycle.With(LifecycleUpdate{Continue: cmp.Or(reason, "continue")}))
 }
 
 // Keys returns the state keys that this package's commands write. An engine

@@ -3,6 +3,7 @@ package phase
 import (
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Phase is a point of a run's lifecycle at which hooks run. The zero Phase is
@@ -41,10 +42,7 @@ var names = [...]string{
 // All yields every declared phase in lifecycle order.
 func All() iter.Seq[Phase] {
 	return func(yield func(Phase) bool) {
-		for p := RunStart; p <= RunEnd; p++ {
-			if !yield(p) {
-				return
-			}
+		for p := RunStart; p <= RunEnd && yield(p); p++ {
 		}
 	}
 }
@@ -63,10 +61,8 @@ func (p Phase) String() string {
 // Parse returns the phase of that snake_case name, or an error that wraps
 // ErrUnknownPhase.
 func Parse(name string) (Phase, error) {
-	for p := range All() {
-		if names[p] == name {
-			return p, nil
-		}
+	if p := Phase(slices.Index(names[1:], name) + 1); p.Valid() {
+		return p, nil
 	}
 	return 0, fmt.Errorf("%w: %q; declared phases are run_start to run_end, see the constants", ErrUnknownPhase, name)
 }

@@ -51,14 +51,13 @@ func EditedResult(snap *state.Snapshot, r inference.ToolResult) inference.ToolRe
 // step that brings new calls.
 func ClearEdits(snap *state.Snapshot) []state.Update {
 	var us []state.Update
-	if resultContent.Len(snap) > 0 {
-		us = append(us, resultContent.Reset())
-	}
-	if resultDetails.Len(snap) > 0 {
-		us = append(us, resultDetails.Reset())
-	}
-	if resultIsError.Len(snap) > 0 {
-		us = append(us, resultIsError.Reset())
+	for _, edits := range []interface {
+		Len(*state.Snapshot) int
+		Reset() state.Update
+	}{resultContent, resultDetails, resultIsError} {
+		if edits.Len(snap) > 0 {
+			us = append(us, edits.Reset())
+		}
 	}
 	return us
 }

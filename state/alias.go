@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
-	"time"
+
+	"github.com/ddd26017/fixpoint/internal/memory"
 )
 
 // CheckAlias returns nil if values of type T share no memory when copied, and
@@ -22,41 +23,19 @@ func CheckAlias[T any]() error {
 // aliasText is empty for a type that does not alias.
 func aliasText[T any]() string {
 	t := reflect.TypeFor[T]()
-	if text := alias(t, "", map[reflect.Type]bool{}); text != "" {
+	if text := memory.Alias(t, elementOf); text != "" {
 		return fmt.Sprintf("type %v aliases%s", t, text)
 	}
 	return ""
 }
 
-// alias says where the first part of t is that shares memory.
-func alias(t reflect.Type, path string, seen map[reflect.Type]bool) string {
-	if seen[t] || t == reflect.TypeFor[time.Time]() {
-		return ""
+// elementOf returns the type of the elements of a List or Map.
+func elementOf(t reflect.Type) (reflect.Type, bool) {
+	if !ours(t, "List[") && !ours(t, "Map[") {
+		return nil, false
 	}
-	seen[t] = true
-	if ours(t, "List[") || ours(t, "Map[") {
-		clone, _ := t.FieldByName("clone") // a function of elements
-		return alias(clone.Type.In(0), path+"[]", seen)
-	}
-	switch t.Kind() {
-	case reflect.Map, reflect.Slice, reflect.Pointer, reflect.Chan, reflect.Func, reflect.Interface, reflect.UnsafePointer:
-		if path == "" {
-			return " as a whole"
-		}
-		return fmt.Sprintf(" at %s (%v)", path, t)
-	case reflect.Array:
-		if t.Len() > 0 {
-			return alias(t.Elem(), path+"[]", seen)
-		}
-	case reflect.Struct:
-		for i := range t.NumField() {
-			f := t.Field(i)
-			if text := alias(f.Type, path+"."+f.Name, seen); text != "" {
-				return text
-			}
-		}
-	}
-	return ""
+	clone, _ := t.FieldByName("clone") // a function of elements
+	return clone.Type.In(0), true
 }
 
 // ours reports an instance of a generic type of this package.

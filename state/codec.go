@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
+
+	"github.com/ddd26017/fixpoint/internal/jsonarray"
 )
 
 // Codec turns values into JSON and back, for Export and Import. The zero
@@ -75,67 +75,24 @@ type entry[K cmp.Ordered, V any] struct {
 
 // encodeAll writes a JSON array of the values, or of [key, value] pairs.
 func encodeAll[K, V any](all iter.Seq2[K, V], c Codec[V], pairs bool) ([]byte, error) {
-	var parts [][]byte
-	for k, v := range all {
-		part, err := c.encode(v)
-		if err == nil && pairs {
-			var key []byte
-			key, err = json.Marshal(k)
-			part = array(key, part)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("entry %v: %w", k, err)
-		}
-		parts = append(parts, part)
-	}
-	return array(parts...), nil
+	return jsonarray.Encode(all, c.encode, pairs)
 }
 
-func array(parts ...[]byte) []byte {
-	return slices.Concat([]byte("["), bytes.Join(parts, []byte(",")), []byte("]"))
-}
+func array(parts ...[]byte) []byte { return jsonarray.Join(parts...) }
 
-// decodeAll decodes each element of a JSON array.
-func decodeAll[T any](raw []byte, decode func([]byte) (T, error)) ([]T, error) {
-	parts, err := elements(raw)
-	items := make([]T, len(parts))
-	for i, part := range parts {
-		if items[i], err = decode(part); err != nil {
-			return nil, fmt.Errorf("element %d: %w", i, err)
-		}
-	}
-	return items, err
-}
+// elements splits a JSON array.
+func elements(raw []byte) ([]json.RawMessage, error) { return jsonarray.Split(raw) }
 
 // decodeEntries decodes an array of values that own their keys, or without own
 // of [key, value] pairs.
 func decodeEntries[K cmp.Ordered, V any](raw []byte, decode func([]byte) (V, error), own func(V) K) ([]entry[K, V], error) {
-	return decodeAll(raw, func(raw []byte) (e entry[K, V], err error) {
-		if own != nil {
-			e.value, err = decode(raw)
-			e.key = own(e.value)
+	return jsonarray.Decode(raw, func(raw []byte) (e entry[K, V], err error) {
+		if own == nil {
+			e.key, e.value, err = jsonarray.Pair[K](raw, decode)
 			return e, err
 		}
-		pair, err := elements(raw)
-		if err == nil && len(pair) != 2 {
-			err = fmt.Errorf("it has %d parts, want a key and a value", len(pair))
-		}
-		if err == nil {
-			err = json.Unmarshal(pair[0], &e.key)
-		}
-		if err == nil {
-			e.value, err = decode(pair[1])
-		}
+		e.value, err = decode(raw)
+		e.key = own(e.value)
 		return e, err
 	})
-}
-
-// elements splits a JSON array.
-func elements(raw []byte) ([]json.RawMessage, error) {
-	if bytes.Equal(bytes.TrimSpace(raw), []byte("null")) {
-		return nil, errors.New("want a JSON array, have null")
-	}
-	var items []json.RawMessage
-	err := json.Unmarshal(raw, &items)
-	return items, err
 }

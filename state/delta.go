@@ -62,6 +62,13 @@ func delta(before, after *Snapshot) (Delta, error) {
 		}
 		out.Entries = append(out.Entries, e)
 	}
+	for _, e := range before.kept { // of keys that nobody registered; they come with imports only, but a reset of their scope takes them
+		if _, found := slices.BinarySearchFunc(after.kept, e, byName); !found {
+			e.Raw = json.RawMessage("null")
+			out.Entries = append(out.Entries, DeltaEntry{DumpEntry: e, Part: PartReset})
+		}
+	}
+	slices.SortFunc(out.Entries, func(a, b DeltaEntry) int { return byName(a.DumpEntry, b.DumpEntry) })
 	return out, nil
 }
 
@@ -72,8 +79,14 @@ func delta(before, after *Snapshot) (Delta, error) {
 func (s *Store) Apply(d Delta) (Result, error) {
 	now := s.Snapshot()
 	batch := Batch{Owner: "state.apply", quiet: true}
-	kept := slices.Clone(now.kept)
+	kept, names := slices.Clone(now.kept), map[string]bool{}
+	if d.Revision > maxRevision {
+		return Result{Snapshot: now}, &DecodeError{Offset: -1, Err: errRevision}
+	}
 	for _, e := range d.Entries {
+		if err := e.check(names); err != nil {
+			return Result{Snapshot: now}, err
+		}
 		k := s.schema.named[e.Name]
 		if k == nil {
 			var err error
@@ -114,11 +127,15 @@ func patchKept(kept []DumpEntry, e DeltaEntry) ([]DumpEntry, error) {
 		return slices.Delete(kept, at, at+1), nil
 	case e.Part == PartReset:
 		return kept, nil
-	case !found:
+	case e.Part == PartWhole && !found:
 		return slices.Insert(kept, at, e.DumpEntry), nil
 	case e.Part == PartWhole:
 		kept[at] = e.DumpEntry
 		return kept, nil
+	case e.Part != PartAppend && e.Part != PartEntries:
+		return nil, fmt.Errorf("unknown part %q", e.Part)
+	case !found || kept[at].Version != e.Version:
+		return nil, fmt.Errorf("it is a part (%q) of a value that is not there", e.Part)
 	}
 	old, err := elements(kept[at].Raw)
 	if err != nil {
@@ -143,7 +160,7 @@ func patchKept(kept []DumpEntry, e DeltaEntry) ([]DumpEntry, error) {
 	for _, item := range slices.Concat(old, added) {
 		parts = append(parts, item)
 	}
-	kept[at].Raw, kept[at].Version = array(parts...), e.Version
+	kept[at].Raw = array(parts...)
 	return kept, nil
 }
 

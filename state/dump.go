@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/ddd26017/fixpoint/internal/jsonarray"
 )
 
 // Dump is exported state: plain data, sorted by name, the same bytes for the
@@ -126,22 +128,12 @@ func DecodeDump(data []byte) (Dump, error) {
 // walk calls member at each member of the object or array that comes next. Its
 // error is a *DecodeError with a position.
 func walk(dec *json.Decoder, open json.Delim, member func() error) error {
-	at := dec.InputOffset()
-	token, err := dec.Token()
-	if err == nil && token != open {
-		err = fmt.Errorf("want %v, have %v", open, token)
-	}
-	for err == nil && dec.More() {
-		at = dec.InputOffset()
-		err = member()
-	}
+	at, err := jsonarray.Walk(dec, open, member)
 	if err == nil {
-		_, err = dec.Token()
-		return err
+		return nil
 	}
 	fault := &DecodeError{Offset: -1, Err: err}
-	errors.As(err, &fault)
-	if fault.Offset < 0 {
+	if errors.As(err, &fault); fault.Offset < 0 {
 		fault.Offset = at
 	}
 	return fault

@@ -246,7 +246,7 @@ func (k Key[V, U]) update(v verb, u U) Update {
 	if !ok {
 		return k.Reset() // of nowhere
 	}
-	return Update{k.d, &applyOp[V, U]{d, copied(d.take, u)}, v}
+	return Update{k.d, &applyOp[V, U]{d: d, u: copied(d.take, u)}, v}
 }
 
 // current is the value of a cell, or without one the initial value, for others
@@ -285,8 +285,10 @@ func (d *keyDef[V, U]) diff(before, after cell, yield func(Change) bool) bool {
 
 // applyOp is an update of a key that is not made of entries.
 type applyOp[V, U any] struct {
-	d *keyDef[V, U]
-	u U
+	d    *keyDef[V, U]
+	u    U
+	used atomic.Bool // cell is somewhere in a state, or was
+	cell box[V]      // for the first apply, so that an update is one allocation
 }
 
 func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
@@ -302,11 +304,16 @@ func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	if err != nil {
 		return nil, err
 	}
-	if b, ok := cur.(*box[V]); ok && owned {
-		b.at, b.value = at, next
-		return b, nil
+	b, ok := cur.(*box[V])
+	switch {
+	case ok && owned:
+	case o.used.CompareAndSwap(false, true):
+		b = &o.cell
+	default:
+		b = &box[V]{}
 	}
-	return &box[V]{at, next}, nil
+	b.at, b.value = at, next
+	return b, nil
 }
 
 func (o *applyOp[V, U]) arg() any { return copied(o.d.take, o.u) }

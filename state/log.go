@@ -1,6 +1,10 @@
 package state
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/ddd26017/fixpoint/internal/jsonarray"
+)
 
 // Log is a list in the state that batches append to, in batch order. It is
 // Commutative: any number of batches may append in one commit, and a batch
@@ -14,7 +18,7 @@ type Log[T any] struct{ handle }
 func NewLog[T any](name string, o Options[T]) Log[T] {
 	empty := List[T]{clone: o.Clone}
 	decode := func(raw []byte, one func([]byte) (T, error)) (List[T], error) {
-		items, err := decodeAll(raw, one)
+		items, err := jsonarray.Decode(raw, one)
 		return empty.Append(items...), err
 	}
 	lists := Options[List[T]]{
@@ -79,6 +83,4 @@ func (l Log[T]) Append(items ...T) Update {
 
 // Replace returns the update that makes items the whole list. It touches the
 // whole log exclusively.
-func (l Log[T]) Replace(items ...T) Update {
-	return Key[List[T], []T](l).update(verbReplace, items)
-}
+func (l Log[T]) Replace(items ...T) Update { return Key[List[T], []T](l).update(verbReplace, items) }

@@ -79,9 +79,7 @@ func (m Map[K, V]) Get(k K) (V, bool) {
 
 // With returns the map with k set to v. It panics on a NaN, which has no place
 // in an order.
-func (m Map[K, V]) With(k K, v V) Map[K, V] {
-	return m.with(k, &box[V]{value: copied(m.clone, v)})
-}
+func (m Map[K, V]) With(k K, v V) Map[K, V] { return m.with(k, &box[V]{value: copied(m.clone, v)}) }
 
 func (m Map[K, V]) with(k K, b *box[V]) Map[K, V] {
 	if unordered(k) {

@@ -160,9 +160,7 @@ func (k ProfileKey[V]) next(raw []byte, fn func(V) V) (next V, form []byte, err 
 }
 
 // NewMemProfiles returns a ProfileStore that keeps everything in memory.
-func NewMemProfiles() ProfileStore {
-	return &memProfiles{values: make(map[[2]string]memProfile)}
-}
+func NewMemProfiles() ProfileStore { return &memProfiles{values: make(map[[2]string]memProfile)} }
 
 type memProfiles struct {
 	mu     sync.Mutex

@@ -12,7 +12,7 @@ type Snapshot struct {
 	rev    uint64
 	root   []*chunk
 	kept   []DumpEntry // imported entries of unknown keys, sorted
-	inline [1]*chunk   // backs root when one chunk is enough
+	inline [4]*chunk   // backs root when that is enough
 }
 
 // origin tells the snapshots of one store from those of others, without
@@ -119,9 +119,7 @@ func (s *Snapshot) Value(k AnyKey) (any, bool) {
 
 // ChangedAt returns the revision of the last change of k, which for a table
 // is that of any entry; 0 for never.
-func (s *Snapshot) ChangedAt(k AnyKey) uint64 {
-	return lastChange(s.cell(defOf(k))).revision()
-}
+func (s *Snapshot) ChangedAt(k AnyKey) uint64 { return lastChange(s.cell(defOf(k))).revision() }
 
 func defOf(k AnyKey) *def {
 	if k == nil {

@@ -182,9 +182,7 @@ func (o *tableOp[K, V]) arg() any {
 	return copied(o.d.o.Clone, o.touched[0].value)
 }
 
-func (o *tableOp[K, V]) changed(c cell, i int) *stamp {
-	return lastChangeOf[K, V](c, o.touched[i].key)
-}
+func (o *tableOp[K, V]) changed(c cell, i int) *stamp { return lastChangeOf[K, V](c, o.touched[i].key) }
 
 func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	next, ok := cur.(*entries[K, V])
