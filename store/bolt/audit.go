@@ -5,7 +5,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // audit checks the values that a walk finds, and, when it is deep, what they say of
@@ -14,11 +14,12 @@ type audit struct {
 	path   string
 	deep   bool
 	counts map[string]int
+	roots  map[string]int64 // where each bucket begins, as far as is known
 	faults []*CorruptError
 
 	threads map[string]*tally
-	effects map[string]engine.EffectRef // by bucket and key of the index entry that has to be there
-	index   map[string]engine.EffectRef // by bucket and key of the index entry that is there
+	effects map[string]store.EffectRef // by bucket and key of the index entry that has to be there
+	index   map[string]store.EffectRef // by bucket and key of the index entry that is there
 	last    counters
 	order   uint64 // newest one in use
 	token   uint64
@@ -38,13 +39,16 @@ type tally struct {
 func newAudit(path string, deep bool) *audit {
 	return &audit{
 		path: path, deep: deep, counts: map[string]int{}, threads: map[string]*tally{},
-		effects: map[string]engine.EffectRef{}, index: map[string]engine.EffectRef{},
+		effects: map[string]store.EffectRef{}, index: map[string]store.EffectRef{},
 	}
 }
 
 func (a *audit) count(bucket []byte) int { return a.counts[string(bucket)] }
 
 func (a *audit) fault(bucket []byte, thread string, revision uint64, offset int64, reason string) {
+	if root, known := a.roots[string(bucket)]; known && offset < 0 {
+		offset = root // what is missing has no place, but its bucket has
+	}
 	if len(a.faults) < maxFaults {
 		a.faults = append(a.faults, &CorruptError{
 			Path: a.path, Bucket: string(bucket), Thread: thread, Revision: revision, Offset: offset, Reason: reason,
@@ -99,7 +103,7 @@ func (a *audit) right(bucket []byte, k kind, key []byte, v value) (ok bool) {
 		if !named || name != v.thread || len(rest) != 12 {
 			return false
 		}
-		ref := engine.EffectRef{Thread: name, Revision: binary.BigEndian.Uint64(rest), Index: binary.BigEndian.Uint32(rest[8:])}
+		ref := store.EffectRef{Thread: name, Revision: binary.BigEndian.Uint64(rest), Index: binary.BigEndian.Uint32(rest[8:])}
 		f, decoded := decodeEffect(ref, v.payload)
 		if a.deep && decoded {
 			in, at := f.index()
@@ -126,7 +130,7 @@ func (a *audit) tally(id string) *tally {
 }
 
 // record counts a record; they come in the order of their revisions.
-func (t *tally) record(r engine.JournalRecord) {
+func (t *tally) record(r store.Record) {
 	if t.records == 0 {
 		t.first = r.Revision
 	}

@@ -13,7 +13,7 @@ import (
 	"go.etcd.io/bbolt"
 	berrors "go.etcd.io/bbolt/errors"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // Options configures a store. The zero value is ready to use.
@@ -42,8 +42,8 @@ const (
 	mostBytes      = 1 << 30
 )
 
-// Journal is an open store. It implements [engine.Journal], [engine.Leaser] and
-// [engine.Outbox], and is safe for concurrent use. Open makes one; it must be closed.
+// Journal is an open store. It implements [store.Journal], [store.Leaser] and
+// [store.Outbox], and is safe for concurrent use. Open makes one; it must be closed.
 type Journal struct {
 	path     string
 	now      func() time.Time
@@ -65,13 +65,13 @@ type Journal struct {
 }
 
 var (
-	_ engine.Journal = (*Journal)(nil)
-	_ engine.Leaser  = (*Journal)(nil)
-	_ engine.Outbox  = (*Journal)(nil)
+	_ store.Journal = (*Journal)(nil)
+	_ store.Leaser  = (*Journal)(nil)
+	_ store.Outbox  = (*Journal)(nil)
 )
 
 // Open opens the store in the file of that path, and makes it when there is no such
-// file. The folder must be there. Errors: ErrLocked; *CorruptError (engine.ErrCorrupt)
+// file. The folder must be there. Errors: ErrLocked; *CorruptError (store.ErrCorrupt)
 // for a file that is damaged or no store; those of the file system.
 func Open(path string, o Options) (*Journal, error) {
 	if o.MaxBytes < 0 || o.MaxBytes > mostBytes {
@@ -197,16 +197,16 @@ func syncFolder(folder string) error {
 	return nil
 }
 
-// Caps implements [engine.Journal].
-func (j *Journal) Caps() engine.JournalCaps {
-	return engine.JournalCaps{Synced: j.synced, Replicas: 1, MaxBytes: j.maxBytes}
+// Caps implements [store.Journal].
+func (j *Journal) Caps() store.Caps {
+	return store.Caps{Synced: j.synced, Replicas: 1, MaxBytes: j.maxBytes}
 }
 
 // Path returns the path of the file, as it was given to Open.
 func (j *Journal) Path() string { return j.path }
 
 // Close finishes the write that is under way, fails those behind it, waits for reads,
-// and closes the file. A second call returns engine.ErrJournalClosed.
+// and closes the file. A second call returns store.ErrClosed.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -229,7 +229,7 @@ func (j *Journal) Close() error {
 // which lets others open it.
 func (j *Journal) closeFile() error {
 	j.mu.Lock()
-	broken := errors.Is(j.failed, engine.ErrCorrupt)
+	broken := errors.Is(j.failed, store.ErrCorrupt)
 	j.mu.Unlock()
 	if !broken {
 		return j.db.Close()

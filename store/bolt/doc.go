@@ -14,7 +14,7 @@
 // at the same time share one sync; a lone commit waits for nobody.
 //
 // After a write or sync failed the outcome of that commit is unknown, and the store
-// refuses all further writes with [engine.ErrJournalClosed] until it is opened again.
+// refuses all further writes with [store.ErrClosed] until it is opened again.
 // Reads go on.
 //
 // # Damage
@@ -23,7 +23,7 @@
 // the thread and revision with every value, and Open reads the whole file once before
 // bbolt maps it into memory: sizes, page headers, keys, order, free list, and the
 // checksum of each value. A file whose structure is damaged is refused with
-// [engine.ErrCorrupt]; where only values are, the store opens, and calls for the
+// [store.ErrCorrupt]; where only values are, the store opens, and calls for the
 // threads concerned fail. Nothing damaged is returned as data. [Verify] reports all
 // that is wrong, with positions.
 //

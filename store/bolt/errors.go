@@ -5,14 +5,14 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // ErrLocked is returned by Open and Verify when the file is open elsewhere, in this
 // process or another.
 var ErrLocked = errors.New("bolt: the store is open elsewhere; close it there or raise Options.Timeout")
 
-// CorruptError says what is damaged and where. It is of the kind engine.ErrCorrupt.
+// CorruptError says what is damaged and where. It is of the kind store.ErrCorrupt.
 type CorruptError struct {
 	Path     string
 	Bucket   string // part of the store, such as "records"; "" if the file itself is meant
@@ -42,13 +42,13 @@ func (e *CorruptError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is engine.ErrCorrupt.
-func (e *CorruptError) Is(target error) bool { return target == engine.ErrCorrupt }
+// Is reports whether target is store.ErrCorrupt.
+func (e *CorruptError) Is(target error) bool { return target == store.ErrCorrupt }
 
 func errClosed() error {
-	return fmt.Errorf("bolt: the store was closed: %w", engine.ErrJournalClosed)
+	return fmt.Errorf("bolt: the store was closed: %w", store.ErrClosed)
 }
 
 func errFenced(thread string, epoch, have uint64) error {
-	return fmt.Errorf("bolt: thread %s is at epoch %d, not at %d; acquire its lease again: %w", thread, have, epoch, engine.ErrFenced)
+	return fmt.Errorf("bolt: thread %s is at epoch %d, not at %d; acquire its lease again: %w", thread, have, epoch, store.ErrFenced)
 }

@@ -7,19 +7,19 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
-// Append implements [engine.Journal]. A zero ID is never recognised as a repeat; others
+// Append implements [store.Journal]. A zero ID is never recognised as a repeat; others
 // are as long as the record is kept. An epoch other than the thread's, newer ones
 // included, is fenced off.
-func (j *Journal) Append(ctx context.Context, c engine.JournalCommit) (uint64, error) {
+func (j *Journal) Append(ctx context.Context, c store.Commit) (uint64, error) {
 	if err := j.checkCommit(c); err != nil {
 		return 0, err
 	}
 	revision := c.Base + 1
 	recordKey := revisionKey(c.Thread, revision)
-	record := encodeRecord(recordKey, c.Thread, engine.JournalRecord{Revision: revision, ID: c.ID, Time: c.Time, Record: c.Record})
+	record := encodeRecord(recordKey, c.Thread, store.Record{Revision: revision, ID: c.ID, Time: c.Time, Record: c.Record})
 	var snapshot []byte
 	if c.Snapshot != nil {
 		snapshot = encodeSnapshot(recordKey, c.Thread, revision, c.Time, c.Snapshot)
@@ -44,7 +44,7 @@ func (j *Journal) Append(ctx context.Context, c engine.JournalCommit) (uint64, e
 		case epoch != t.epoch:
 			return false, errFenced(key, epoch, t.epoch)
 		case base != t.revision:
-			return false, &engine.JournalConflict{Thread: key, Base: base, Have: t.revision}
+			return false, &store.Conflict{Thread: key, Base: base, Have: t.revision}
 		}
 		settled, err := tx.effects(settles)
 		if err != nil {
@@ -69,7 +69,7 @@ func (j *Journal) Append(ctx context.Context, c engine.JournalCommit) (uint64, e
 }
 
 // checkCommit refuses what the store has no room for.
-func (j *Journal) checkCommit(c engine.JournalCommit) error {
+func (j *Journal) checkCommit(c store.Commit) error {
 	err := errors.Join(checkName("thread id", c.Thread), j.checkSize("record", c.Record), j.checkSize("snapshot", c.Snapshot))
 	for _, e := range c.Effects {
 		err = errors.Join(err, checkName("lane", e.Lane), j.checkSize("effect", e.Body))
@@ -79,7 +79,7 @@ func (j *Journal) checkCommit(c engine.JournalCommit) error {
 
 func (j *Journal) checkSize(what string, b []byte) error {
 	if len(b) > j.maxBytes {
-		return fmt.Errorf("bolt: a %s of %d bytes, and the limit is %d; raise Options.MaxBytes: %w", what, len(b), j.maxBytes, engine.ErrTooLarge)
+		return fmt.Errorf("bolt: a %s of %d bytes, and the limit is %d; raise Options.MaxBytes: %w", what, len(b), j.maxBytes, store.ErrTooLarge)
 	}
 	return nil
 }
@@ -93,8 +93,8 @@ func (x *txn) made(id string, t thread, revision uint64, commit [16]byte) (bool,
 	return r.ID == commit && err == nil, err
 }
 
-// Load implements [engine.Journal].
-func (j *Journal) Load(ctx context.Context, id string, atLeast uint64) (engine.JournalImage, error) {
+// Load implements [store.Journal].
+func (j *Journal) Load(ctx context.Context, id string, atLeast uint64) (store.Image, error) {
 	for {
 		// The way to hear of changes has to be there before the look, or one would be missed.
 		j.mu.Lock()
@@ -112,7 +112,7 @@ func (j *Journal) Load(ctx context.Context, id string, atLeast uint64) (engine.J
 		j.waiting--
 		j.mu.Unlock()
 		if err != nil && ctx.Err() != nil && atLeast > 0 {
-			return engine.JournalImage{}, errors.Join(fmt.Errorf("bolt: thread %s did not reach revision %d in time: %w", id, atLeast, engine.ErrBehind), err)
+			return store.Image{}, errors.Join(fmt.Errorf("bolt: thread %s did not reach revision %d in time: %w", id, atLeast, store.ErrBehind), err)
 		}
 		if err != nil || image.Revision >= atLeast {
 			return image, err
@@ -121,7 +121,7 @@ func (j *Journal) Load(ctx context.Context, id string, atLeast uint64) (engine.J
 }
 
 // load reads a thread once. When it is not at atLeast, only the revision is right.
-func (j *Journal) load(ctx context.Context, id string, atLeast uint64) (image engine.JournalImage, err error) {
+func (j *Journal) load(ctx context.Context, id string, atLeast uint64) (image store.Image, err error) {
 	err = j.view(ctx, func(tx *txn) error {
 		t, found, err := tx.thread(id)
 		if err != nil || !found || t.revision < atLeast {
@@ -132,7 +132,7 @@ func (j *Journal) load(ctx context.Context, id string, atLeast uint64) (image en
 		return err
 	})
 	if err != nil {
-		return engine.JournalImage{}, err
+		return store.Image{}, err
 	}
 	return image, nil
 }
@@ -140,14 +140,14 @@ func (j *Journal) load(ctx context.Context, id string, atLeast uint64) (image en
 // LoadAt returns a thread as it was at a revision: the newest snapshot up to it and the
 // records after that. It fails for a revision that is not kept, because it was pruned
 // or never existed.
-func (j *Journal) LoadAt(ctx context.Context, id string, revision uint64) (image engine.JournalImage, err error) {
+func (j *Journal) LoadAt(ctx context.Context, id string, revision uint64) (image store.Image, err error) {
 	err = j.view(ctx, func(tx *txn) error {
 		t, found, err := tx.thread(id)
 		if err != nil {
 			return err
 		}
 		if !found || revision < t.first || revision > t.revision {
-			return fmt.Errorf("bolt: revision %d of thread %s is not kept", revision, id)
+			return fmt.Errorf("bolt: revision %d of thread %s: %w", revision, id, store.ErrNoRevision)
 		}
 		at, err := tx.snapshotBefore(id, revision)
 		if err != nil {
@@ -157,7 +157,7 @@ func (j *Journal) LoadAt(ctx context.Context, id string, revision uint64) (image
 		return err
 	})
 	if err != nil {
-		return engine.JournalImage{}, err
+		return store.Image{}, err
 	}
 	return image, nil
 }
@@ -180,8 +180,8 @@ func (x *txn) snapshotBefore(id string, revision uint64) (uint64, error) {
 }
 
 // image copies a thread up to a revision, from a snapshot on.
-func (x *txn) image(id string, t thread, upTo, snapshotAt uint64) (image engine.JournalImage, err error) {
-	image = engine.JournalImage{Revision: upTo, Epoch: t.epoch, SnapshotAt: snapshotAt}
+func (x *txn) image(id string, t thread, upTo, snapshotAt uint64) (image store.Image, err error) {
+	image = store.Image{Revision: upTo, Epoch: t.epoch, SnapshotAt: snapshotAt}
 	if snapshotAt > 0 {
 		key := revisionKey(id, snapshotAt)
 		raw := x.bucket(bucketSnapshots).Get(key)
@@ -211,7 +211,7 @@ func (x *txn) image(id string, t thread, upTo, snapshotAt uint64) (image engine.
 }
 
 // tail reads the records from first up to the image's revision, without a gap.
-func (x *txn) tail(id string, first uint64, image *engine.JournalImage) error {
+func (x *txn) tail(id string, first uint64, image *store.Image) error {
 	prefix := nameKey(id)
 	c := x.bucket(bucketRecords).Cursor()
 	key, raw := c.Seek(revisionKey(id, first))
@@ -233,7 +233,7 @@ func (x *txn) tail(id string, first uint64, image *engine.JournalImage) error {
 	return nil
 }
 
-// Threads implements [engine.Journal].
+// Threads implements [store.Journal].
 func (j *Journal) Threads(ctx context.Context, after string, limit int) (ids []string, err error) {
 	err = j.view(ctx, func(tx *txn) error {
 		c, records := tx.bucket(bucketThreads).Cursor(), tx.bucket(bucketRecords).Cursor()

@@ -10,26 +10,26 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // DeadEffect is an effect that was given up.
 type DeadEffect struct {
-	Ref      engine.EffectRef
-	Effect   engine.JournalEffect
+	Ref      store.EffectRef
+	Effect   store.Effect
 	Attempts int
 	Error    string // of the settlement that gave it up
 }
 
 // copyEffects prepares the effects of a commit; their order is given out later.
-func (j *Journal) copyEffects(c engine.JournalCommit, revision uint64) (effects []effect, size int) {
+func (j *Journal) copyEffects(c store.Commit, revision uint64) (effects []effect, size int) {
 	if len(c.Effects) == 0 {
 		return nil, 0
 	}
 	now := j.now()
 	for i, e := range c.Effects {
 		f := effect{
-			ref:   engine.EffectRef{Thread: c.Thread, Revision: revision, Index: uint32(i)},
+			ref:   store.EffectRef{Thread: c.Thread, Revision: revision, Index: uint32(i)},
 			where: isReady, due: e.NotBefore, notBefore: e.NotBefore, lane: e.Lane, body: bytes.Clone(e.Body),
 		}
 		if e.NotBefore.After(now) {
@@ -43,7 +43,7 @@ func (j *Journal) copyEffects(c engine.JournalCommit, revision uint64) (effects 
 
 // effect returns an entry of the outbox; found is false for one that is not there. Its
 // body is not copied.
-func (x *txn) effect(ref engine.EffectRef) (e effect, found bool, err error) {
+func (x *txn) effect(ref store.EffectRef) (e effect, found bool, err error) {
 	key := effectKey(ref.Thread, ref.Revision, ref.Index)
 	raw := x.bucket(bucketEffects).Get(key)
 	if raw == nil {
@@ -53,7 +53,7 @@ func (x *txn) effect(ref engine.EffectRef) (e effect, found bool, err error) {
 	return e, true, err
 }
 
-func (x *txn) openEffect(ref engine.EffectRef, key, raw []byte) (effect, error) {
+func (x *txn) openEffect(ref store.EffectRef, key, raw []byte) (effect, error) {
 	payload, err := x.open(bucketEffects, kindEffect, key, raw, ref.Thread, ref.Revision)
 	if err != nil {
 		return effect{}, err
@@ -66,7 +66,7 @@ func (x *txn) openEffect(ref engine.EffectRef, key, raw []byte) (effect, error) 
 }
 
 // effects returns those entries that are there.
-func (x *txn) effects(refs []engine.EffectRef) (effects []effect, err error) {
+func (x *txn) effects(refs []store.EffectRef) (effects []effect, err error) {
 	for i, ref := range refs {
 		if len(ref.Thread) > MaxName || slices.Contains(refs[:i], ref) {
 			continue
@@ -91,7 +91,7 @@ func (x *txn) effectsOf(id string) (effects []effect, err error) {
 		if len(rest) != 12 {
 			return nil, x.damage(bucketEffects, id, 0, "the key has another length")
 		}
-		ref := engine.EffectRef{Thread: id, Revision: binary.BigEndian.Uint64(rest), Index: binary.BigEndian.Uint32(rest[8:])}
+		ref := store.EffectRef{Thread: id, Revision: binary.BigEndian.Uint64(rest), Index: binary.BigEndian.Uint32(rest[8:])}
 		e, err := x.openEffect(ref, key, raw)
 		if err != nil {
 			return nil, err
@@ -134,9 +134,9 @@ func (x *txn) dropIndex(e effect) error {
 	return x.bucket(bucket).Delete(at)
 }
 
-// Claim implements [engine.Outbox]. Effects come in the order of their commits. One
+// Claim implements [store.Outbox]. Effects come in the order of their commits. One
 // that is claimed or waits does not hold up those behind it.
-func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]engine.Claim, error) {
+func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
 	if j.outbox != nil {
 		return nil, j.outbox
 	}
@@ -144,7 +144,7 @@ func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl
 		return nil, err
 	}
 	now := j.now().UTC().Round(0)
-	claims := new([]engine.Claim)
+	claims := new([]store.Claim)
 	err := j.update(ctx, 4096, func(tx *txn) (bool, error) {
 		*claims = nil
 		due, err := tx.due(lane, now, limit)
@@ -162,7 +162,7 @@ func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl
 			e.attempts++
 			e.body = bytes.Clone(e.body)
 			err = errors.Join(err, tx.putEffect(e))
-			*claims = append(*claims, engine.Claim{Ref: e.ref, Effect: e.journal(), Attempts: int(e.attempts), Token: e.token})
+			*claims = append(*claims, store.Claim{Ref: e.ref, Effect: e.journal(), Attempts: int(e.attempts), Token: e.token})
 		}
 		return true, errors.Join(err, tx.putCounters(n))
 	})
@@ -173,8 +173,8 @@ func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl
 }
 
 // journal returns what the commit emitted. The body is not copied.
-func (e effect) journal() engine.JournalEffect {
-	return engine.JournalEffect{Lane: e.lane, NotBefore: e.notBefore, Body: e.body}
+func (e effect) journal() store.Effect {
+	return store.Effect{Lane: e.lane, NotBefore: e.notBefore, Body: e.body}
 }
 
 // due returns the first effects of a lane that can be handed out. It looks at as many
@@ -222,10 +222,10 @@ func lastOrder(key []byte) uint64 {
 	return binary.BigEndian.Uint64(key[len(key)-8:])
 }
 
-// Settle implements [engine.Outbox]. A claim that ran out still counts until somebody
+// Settle implements [store.Outbox]. A claim that ran out still counts until somebody
 // else claims the effect. An effect that is gone is settled, so to settle it as done
 // again is no error.
-func (j *Journal) Settle(ctx context.Context, c engine.Claim, how engine.Settlement) error {
+func (j *Journal) Settle(ctx context.Context, c store.Claim, how store.Settlement) error {
 	if err := errors.Join(checkName("thread id", c.Ref.Thread), j.checkSize("settlement's error", []byte(how.Error))); err != nil {
 		return err
 	}
@@ -238,7 +238,7 @@ func (j *Journal) Settle(ctx context.Context, c engine.Claim, how engine.Settlem
 		case !found && done:
 			return false, nil
 		case !found || e.token != c.Token || e.token == 0:
-			return false, fmt.Errorf("bolt: effect %s was settled or claimed by somebody else: %w", c.Ref, engine.ErrFenced)
+			return false, fmt.Errorf("bolt: effect %s was settled or claimed by somebody else: %w", c.Ref, store.ErrFenced)
 		case done:
 			return true, tx.dropEffects([]effect{e})
 		}

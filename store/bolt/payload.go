@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // counters are the numbers that the store gave out last.
@@ -62,7 +62,7 @@ func decodeThread(revision uint64, p []byte) (t thread, ok bool) {
 		(t.first == 1 || t.first <= t.snapshotAt) && t.epoch <= t.revision
 }
 
-func encodeRecord(key []byte, id string, r engine.JournalRecord) []byte {
+func encodeRecord(key []byte, id string, r store.Record) []byte {
 	v := newValue(kindRecord, id, r.Revision, 16+timeSize+len(r.Record))
 	v = append(v, r.ID[:]...)
 	v = appendTime(v, r.Time)
@@ -70,7 +70,7 @@ func encodeRecord(key []byte, id string, r engine.JournalRecord) []byte {
 }
 
 // decodeRecord does not copy the record's bytes.
-func decodeRecord(revision uint64, p []byte) (rec engine.JournalRecord, ok bool) {
+func decodeRecord(revision uint64, p []byte) (rec store.Record, ok bool) {
 	r := reader{p}
 	rec.Revision, rec.ID, rec.Time, rec.Record = revision, r.id(), r.time(), r.rest
 	return rec, r.rest != nil
@@ -97,7 +97,7 @@ const (
 
 // effect is an outbox entry. Where it is decides which bucket has its index entry.
 type effect struct {
-	ref       engine.EffectRef
+	ref       store.EffectRef
 	where     uint8
 	attempts  uint32
 	order     uint64
@@ -124,7 +124,7 @@ func (e effect) encode(key []byte) []byte {
 }
 
 // decodeEffect does not copy the body.
-func decodeEffect(ref engine.EffectRef, p []byte) (e effect, ok bool) {
+func decodeEffect(ref store.EffectRef, p []byte) (e effect, ok bool) {
 	r := reader{p}
 	e.ref = ref
 	e.where, e.attempts, e.order, e.token = r.uint8(), r.uint32(), r.uint64(), r.uint64()
@@ -147,14 +147,14 @@ func (e effect) index() (bucket, key []byte) {
 	}
 }
 
-func encodeIndex(key []byte, ref engine.EffectRef) []byte {
+func encodeIndex(key []byte, ref store.EffectRef) []byte {
 	v := newValue(kindIndex, ref.Thread, ref.Revision, 4)
 	return seal(key, binary.BigEndian.AppendUint32(v, ref.Index))
 }
 
-func decodeIndex(v value) (ref engine.EffectRef, ok bool) {
+func decodeIndex(v value) (ref store.EffectRef, ok bool) {
 	r := reader{v.payload}
-	return engine.EffectRef{Thread: v.thread, Revision: v.revision, Index: r.uint32()}, r.end()
+	return store.EffectRef{Thread: v.thread, Revision: v.revision, Index: r.uint32()}, r.end()
 }
 
 // reader reads a payload. Its rest is nil once it was too short.

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // point is a snapshot, or the beginning of a thread, from which on it can be kept.
@@ -15,11 +15,11 @@ type point struct {
 	time     time.Time
 }
 
-// Prune implements [engine.Journal]. The beginning of a thread counts as a snapshot of
+// Prune implements [store.Journal]. The beginning of a thread counts as a snapshot of
 // the time of its first record, so that a policy that keeps more snapshots than there
 // are, or only drops what is older than the thread, drops no record. The file does not
 // become smaller; its pages are used again.
-func (j *Journal) Prune(ctx context.Context, id string, p engine.PrunePolicy) error {
+func (j *Journal) Prune(ctx context.Context, id string, p store.PrunePolicy) error {
 	return j.update(ctx, 1<<16, func(tx *txn) (bool, error) {
 		t, found, err := tx.thread(id)
 		if err != nil || !found {
@@ -46,7 +46,7 @@ func (j *Journal) Prune(ctx context.Context, id string, p engine.PrunePolicy) er
 
 // oldestPoint applies a policy: it returns the oldest revision to keep. There is at
 // least one point, and the newest always stays.
-func oldestPoint(p engine.PrunePolicy, points []point) uint64 {
+func oldestPoint(p store.PrunePolicy, points []point) uint64 {
 	keep, newest := 0, len(points)-1
 	if p.KeepSnapshots > 0 {
 		keep = max(0, newest+1-p.KeepSnapshots)
@@ -96,7 +96,7 @@ func (x *txn) keysBelow(bucket []byte, id string, revision uint64) (keys [][]byt
 	return keys
 }
 
-// Delete implements [engine.Journal]. It works on a thread with damaged records, not on
+// Delete implements [store.Journal]. It works on a thread with damaged records, not on
 // one with damaged effects.
 func (j *Journal) Delete(ctx context.Context, id string) error {
 	prefix := nameKey(id)

@@ -10,7 +10,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // request is a write that waits for its turn. The writer answers on done, once.
@@ -66,7 +66,7 @@ func (j *Journal) update(ctx context.Context, size int, apply func(tx *txn) (boo
 	case err := <-r.done:
 		return err
 	default:
-		return fmt.Errorf("bolt: %w (%w)", engine.ErrUnknownOutcome, context.Cause(ctx))
+		return fmt.Errorf("bolt: %w (%w)", store.ErrUnknownOutcome, context.Cause(ctx))
 	}
 }
 
@@ -76,7 +76,7 @@ func (j *Journal) refusal() error {
 		return errClosed()
 	}
 	if j.failed != nil {
-		return fmt.Errorf("bolt: an earlier write failed; close the store and open it again: %w: %w", engine.ErrJournalClosed, j.failed)
+		return fmt.Errorf("bolt: an earlier write failed; close the store and open it again: %w: %w", store.ErrClosed, j.failed)
 	}
 	return nil
 }
@@ -222,5 +222,5 @@ func (j *Journal) fail(cause error) error {
 	if j.failed == nil {
 		j.failed = cause
 	}
-	return fmt.Errorf("bolt: write %s: %w: %w", j.path, engine.ErrUnknownOutcome, cause)
+	return fmt.Errorf("bolt: write %s: %w: %w", j.path, store.ErrUnknownOutcome, cause)
 }

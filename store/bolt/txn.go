@@ -5,7 +5,7 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // txn is a transaction, and what reads and writes checked values in it.
@@ -81,19 +81,19 @@ func (x *txn) putThread(id string, t thread) error {
 }
 
 // record returns one record of a thread, which is not copied.
-func (x *txn) record(id string, revision uint64) (engine.JournalRecord, error) {
+func (x *txn) record(id string, revision uint64) (store.Record, error) {
 	key := revisionKey(id, revision)
 	raw := x.bucket(bucketRecords).Get(key)
 	if raw == nil {
-		return engine.JournalRecord{}, x.damage(bucketRecords, id, revision, "the record is missing")
+		return store.Record{}, x.damage(bucketRecords, id, revision, "the record is missing")
 	}
 	return x.openRecord(id, revision, key, raw)
 }
 
-func (x *txn) openRecord(id string, revision uint64, key, raw []byte) (engine.JournalRecord, error) {
+func (x *txn) openRecord(id string, revision uint64, key, raw []byte) (store.Record, error) {
 	payload, err := x.open(bucketRecords, kindRecord, key, raw, id, revision)
 	if err != nil {
-		return engine.JournalRecord{}, err
+		return store.Record{}, err
 	}
 	r, ok := decodeRecord(revision, payload)
 	if !ok {

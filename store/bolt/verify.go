@@ -33,7 +33,7 @@ type Report struct {
 
 // Verify reads a store that is not open and reports all damage. It changes nothing and
 // maps nothing but the meta pages into memory, so that no file can end the process. The error joins the
-// faults, and is of the kind engine.ErrCorrupt, or it says why the file could not be
+// faults, and is of the kind store.ErrCorrupt, or it says why the file could not be
 // read. Of the options it uses Timeout.
 func Verify(path string, o Options) (Report, error) {
 	r, err := read(path, o.Timeout, true, true)
@@ -122,6 +122,7 @@ func (r *Report) read(file *os.File, path string, m meta, deep bool) {
 	a := newAudit(path, deep)
 	w := newWalk(file, path, m, a.value)
 	w.all()
+	a.roots = w.roots
 	r.Pages, r.FreePages = w.pages, w.free
 	r.Threads, r.Records, r.Snapshots, r.Effects = a.count(bucketThreads), a.count(bucketRecords), a.count(bucketSnapshots), a.count(bucketEffects)
 	r.structure = len(w.faults)

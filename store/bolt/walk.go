@@ -19,6 +19,7 @@ type walk struct {
 	pages  int
 	free   int
 	values func(bucket []byte, e element) // called for each value outside the root
+	roots  map[string]int64               // where each bucket begins
 	faults []*CorruptError
 }
 
@@ -38,7 +39,7 @@ type element struct {
 }
 
 func newWalk(file io.ReaderAt, path string, m meta, values func(bucket []byte, e element)) *walk {
-	return &walk{file: file, path: path, meta: m, seen: make([]uint8, m.pages), values: values}
+	return &walk{file: file, path: path, meta: m, seen: make([]uint8, m.pages), values: values, roots: map[string]int64{}}
 }
 
 func (w *walk) fault(offset int64, bucket []byte, reason string, args ...any) {
@@ -81,6 +82,7 @@ func (w *walk) at(page uint64) int64 { return int64(page) * int64(w.meta.pageSiz
 // bucket walks one bucket of the root.
 func (w *walk) bucket(e element) {
 	name := bytes.Clone(e.key)
+	w.roots[string(name)] = e.offset
 	each := func(e element) {
 		if e.bucket {
 			w.fault(e.offset, name, "there is a bucket where only values are to be")
@@ -93,6 +95,7 @@ func (w *walk) bucket(e element) {
 		return
 	}
 	if root := binary.NativeEndian.Uint64(e.value); root != 0 {
+		w.roots[string(name)] = w.at(root)
 		w.page(root, name, nil, nil, 0, each)
 		return
 	}
@@ -102,9 +105,22 @@ func (w *walk) bucket(e element) {
 		w.fault(offset, name, "the bucket holds no leaf page")
 		return
 	}
+	// Such a page has no number of its own, no overflow, and exactly the room it needs.
+	if binary.NativeEndian.Uint64(inline) != 0 || binary.NativeEndian.Uint32(inline[12:]) != 0 {
+		w.fault(offset, name, "the header of the bucket's page makes no sense")
+		return
+	}
 	elements, reason := parsePage(inline, offset)
 	if reason != "" {
 		w.fault(offset, name, "%s", reason)
+		return
+	}
+	end := pageHeader
+	for _, e := range elements {
+		end += elementSize + len(e.key) + len(e.value)
+	}
+	if end != len(inline) {
+		w.fault(offset, name, "the bucket's page has %d bytes and uses %d", len(inline), end)
 		return
 	}
 	w.leaf(elements, name, nil, nil, each)

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
-// Append implements [engine.Journal], with all faults.
-func (s *Store) Append(ctx context.Context, c engine.JournalCommit) (uint64, error) {
+// Append implements [store.Journal], with all faults.
+func (s *Store) Append(ctx context.Context, c store.Commit) (uint64, error) {
 	t, err := s.begin(ctx, OpAppend, c.Thread)
 	if err != nil {
 		return 0, err
@@ -30,13 +30,15 @@ func (s *Store) Append(ctx context.Context, c engine.JournalCommit) (uint64, err
 		if _, err := t.inner.Append(ctx, c); err != nil {
 			return 0, err
 		}
-		return t.inner.Append(ctx, c)
+		revision, err := t.inner.Append(ctx, c)
+		return t.oneOfTwo(revision, err)
 	case Delay:
 		s.later(t, c)
 		return 0, unknown(t.fault)
 	case Stale:
 		s.later(t, c)
-		return t.inner.Append(ctx, c)
+		revision, err := t.inner.Append(ctx, c)
+		return t.oneOfTwo(revision, err)
 	case Crash:
 		// No call that starts after this append may land, so the doors close first.
 		s.crash()
@@ -49,8 +51,18 @@ func (s *Store) Append(ctx context.Context, c engine.JournalCommit) (uint64, err
 	}
 }
 
+// oneOfTwo passes on the answer to one copy of an append of which there are two. A
+// refusal holds for both; that nothing was done, because the context had ended or the
+// store was closed, is true of this copy only.
+func (t turn) oneOfTwo(revision uint64, err error) (uint64, error) {
+	if err == nil || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrUnknownOutcome) {
+		return revision, err
+	}
+	return 0, errors.Join(unknown(t.fault), err)
+}
+
 // later keeps a copy of a commit that arrives before one of the next calls.
-func (s *Store) later(t turn, c engine.JournalCommit) {
+func (s *Store) later(t turn, c store.Commit) {
 	c.Record, c.Snapshot = slices.Clone(c.Record), slices.Clone(c.Snapshot)
 	c.Effects, c.Settles = slices.Clone(c.Effects), slices.Clone(c.Settles)
 	for i := range c.Effects {
@@ -77,10 +89,10 @@ func (t turn) hang(ctx context.Context) error {
 	case <-ctx.Done():
 		return errors.Join(unknown(t.fault), context.Cause(ctx))
 	case <-t.broken:
-		return errors.Join(unknown(t.fault), engine.ErrJournalClosed)
+		return errors.Join(unknown(t.fault), store.ErrClosed)
 	}
 }
 
 func unknown(f Fault) error {
-	return fmt.Errorf("faultstore: injected %s: repeat the commit with its id: %w", f, engine.ErrUnknownOutcome)
+	return fmt.Errorf("faultstore: injected %s: repeat the commit with its id: %w", f, store.ErrUnknownOutcome)
 }

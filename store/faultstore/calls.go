@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // read passes on a call that changes nothing.
-func (s *Store) read(ctx context.Context, op Op, name string, call func(engine.Journal) error) error {
+func (s *Store) read(ctx context.Context, op Op, name string, call func(store.Journal) error) error {
 	t, err := s.begin(ctx, op, name)
 	if err != nil {
 		return err
@@ -25,7 +25,7 @@ func (s *Store) read(ctx context.Context, op Op, name string, call func(engine.J
 }
 
 // write passes on a call that changes something.
-func (s *Store) write(ctx context.Context, op Op, name string, call func(engine.Journal) error) error {
+func (s *Store) write(ctx context.Context, op Op, name string, call func(store.Journal) error) error {
 	t, err := s.begin(ctx, op, name)
 	if err != nil {
 		return err
@@ -45,36 +45,49 @@ func (s *Store) write(ctx context.Context, op Op, name string, call func(engine.
 	return call(t.inner)
 }
 
-// Load implements [engine.Journal].
-func (s *Store) Load(ctx context.Context, thread string, atLeast uint64) (image engine.JournalImage, err error) {
-	err = s.read(ctx, OpLoad, thread, func(j engine.Journal) error {
+// Load implements [store.Journal].
+func (s *Store) Load(ctx context.Context, thread string, atLeast uint64) (image store.Image, err error) {
+	err = s.read(ctx, OpLoad, thread, func(j store.Journal) error {
 		image, err = j.Load(ctx, thread, atLeast)
 		return err
 	})
 	return image, err
 }
 
-// Threads implements [engine.Journal].
+// LoadAt implements [store.Historian]. Its faults are those of OpLoad.
+func (s *Store) LoadAt(ctx context.Context, thread string, revision uint64) (image store.Image, err error) {
+	err = s.read(ctx, OpLoad, thread, func(j store.Journal) error {
+		h, ok := j.(store.Historian)
+		if !ok {
+			return fmt.Errorf("faultstore: the store shows no past: %w (%w)", store.ErrNoRevision, errors.ErrUnsupported)
+		}
+		image, err = h.LoadAt(ctx, thread, revision)
+		return err
+	})
+	return image, err
+}
+
+// Threads implements [store.Journal].
 func (s *Store) Threads(ctx context.Context, after string, limit int) (ids []string, err error) {
-	err = s.read(ctx, OpThreads, "", func(j engine.Journal) error {
+	err = s.read(ctx, OpThreads, "", func(j store.Journal) error {
 		ids, err = j.Threads(ctx, after, limit)
 		return err
 	})
 	return ids, err
 }
 
-// Prune implements [engine.Journal].
-func (s *Store) Prune(ctx context.Context, thread string, p engine.PrunePolicy) error {
-	return s.write(ctx, OpPrune, thread, func(j engine.Journal) error { return j.Prune(ctx, thread, p) })
+// Prune implements [store.Journal].
+func (s *Store) Prune(ctx context.Context, thread string, p store.PrunePolicy) error {
+	return s.write(ctx, OpPrune, thread, func(j store.Journal) error { return j.Prune(ctx, thread, p) })
 }
 
-// Delete implements [engine.Journal].
+// Delete implements [store.Journal].
 func (s *Store) Delete(ctx context.Context, thread string) error {
-	return s.write(ctx, OpDelete, thread, func(j engine.Journal) error { return j.Delete(ctx, thread) })
+	return s.write(ctx, OpDelete, thread, func(j store.Journal) error { return j.Delete(ctx, thread) })
 }
 
 // Caps returns what the store behind the faults says of itself.
-func (s *Store) Caps() engine.JournalCaps {
+func (s *Store) Caps() store.Caps {
 	s.mu.Lock()
 	inner := s.inner
 	s.mu.Unlock()
@@ -91,37 +104,37 @@ func (s *Store) Close() error {
 	}
 	s.mu.Unlock()
 	if closed {
-		return fmt.Errorf("faultstore: the store was closed: %w", engine.ErrJournalClosed)
+		return fmt.Errorf("faultstore: the store was closed: %w", store.ErrClosed)
 	}
 	return inner.Close()
 }
 
-// Acquire implements [engine.Leaser].
-func (s *Store) Acquire(ctx context.Context, thread, owner string, ttl time.Duration) (engine.Lease, error) {
-	return s.lease(ctx, OpAcquire, thread, func(l engine.Leaser) (engine.Lease, error) {
+// Acquire implements [store.Leaser].
+func (s *Store) Acquire(ctx context.Context, thread, owner string, ttl time.Duration) (store.Lease, error) {
+	return s.lease(ctx, OpAcquire, thread, func(l store.Leaser) (store.Lease, error) {
 		return l.Acquire(ctx, thread, owner, ttl)
 	})
 }
 
-// Renew implements [engine.Leaser].
-func (s *Store) Renew(ctx context.Context, held engine.Lease, ttl time.Duration) (engine.Lease, error) {
-	return s.lease(ctx, OpRenew, held.Thread, func(l engine.Leaser) (engine.Lease, error) {
+// Renew implements [store.Leaser].
+func (s *Store) Renew(ctx context.Context, held store.Lease, ttl time.Duration) (store.Lease, error) {
+	return s.lease(ctx, OpRenew, held.Thread, func(l store.Leaser) (store.Lease, error) {
 		return l.Renew(ctx, held, ttl)
 	})
 }
 
-// Release implements [engine.Leaser].
-func (s *Store) Release(ctx context.Context, held engine.Lease) error {
-	_, err := s.lease(ctx, OpRelease, held.Thread, func(l engine.Leaser) (engine.Lease, error) {
-		return engine.Lease{}, l.Release(ctx, held)
+// Release implements [store.Leaser].
+func (s *Store) Release(ctx context.Context, held store.Lease) error {
+	_, err := s.lease(ctx, OpRelease, held.Thread, func(l store.Leaser) (store.Lease, error) {
+		return store.Lease{}, l.Release(ctx, held)
 	})
 	return err
 }
 
-func (s *Store) lease(ctx context.Context, op Op, thread string, call func(engine.Leaser) (engine.Lease, error)) (engine.Lease, error) {
-	var lease engine.Lease
-	err := s.write(ctx, op, thread, func(j engine.Journal) (err error) {
-		leaser, ok := j.(engine.Leaser)
+func (s *Store) lease(ctx context.Context, op Op, thread string, call func(store.Leaser) (store.Lease, error)) (store.Lease, error) {
+	var lease store.Lease
+	err := s.write(ctx, op, thread, func(j store.Journal) (err error) {
+		leaser, ok := j.(store.Leaser)
 		if !ok {
 			return fmt.Errorf("faultstore: the store has no leases: %w", errors.ErrUnsupported)
 		}
@@ -129,15 +142,15 @@ func (s *Store) lease(ctx context.Context, op Op, thread string, call func(engin
 		return err
 	})
 	if err != nil {
-		return engine.Lease{}, err // an answer that got lost is not handed out
+		return store.Lease{}, err // an answer that got lost is not handed out
 	}
 	return lease, nil
 }
 
-// Claim implements [engine.Outbox].
-func (s *Store) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]engine.Claim, error) {
-	var claims []engine.Claim
-	err := s.outbox(ctx, OpClaim, lane, func(o engine.Outbox) (err error) {
+// Claim implements [store.Outbox].
+func (s *Store) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
+	var claims []store.Claim
+	err := s.outbox(ctx, OpClaim, lane, func(o store.Outbox) (err error) {
 		claims, err = o.Claim(ctx, lane, worker, limit, ttl)
 		return err
 	})
@@ -147,14 +160,14 @@ func (s *Store) Claim(ctx context.Context, lane, worker string, limit int, ttl t
 	return claims, nil
 }
 
-// Settle implements [engine.Outbox].
-func (s *Store) Settle(ctx context.Context, c engine.Claim, how engine.Settlement) error {
-	return s.outbox(ctx, OpSettle, c.Ref.Thread, func(o engine.Outbox) error { return o.Settle(ctx, c, how) })
+// Settle implements [store.Outbox].
+func (s *Store) Settle(ctx context.Context, c store.Claim, how store.Settlement) error {
+	return s.outbox(ctx, OpSettle, c.Ref.Thread, func(o store.Outbox) error { return o.Settle(ctx, c, how) })
 }
 
-func (s *Store) outbox(ctx context.Context, op Op, name string, call func(engine.Outbox) error) error {
-	return s.write(ctx, op, name, func(j engine.Journal) error {
-		outbox, ok := j.(engine.Outbox)
+func (s *Store) outbox(ctx context.Context, op Op, name string, call func(store.Outbox) error) error {
+	return s.write(ctx, op, name, func(j store.Journal) error {
+		outbox, ok := j.(store.Outbox)
 		if !ok {
 			return fmt.Errorf("faultstore: the store has no outbox: %w", errors.ErrUnsupported)
 		}

@@ -17,16 +17,16 @@ const (
 	None Fault = iota
 	// FailBefore fails the call with ErrInjected; it is not passed on.
 	FailBefore
-	// FailAfter passes the call on and fails it with engine.ErrUnknownOutcome,
+	// FailAfter passes the call on and fails it with store.ErrUnknownOutcome,
 	// whatever the answer was.
 	FailAfter
 	// NeverAnswer passes the call on or does not, as the seed has it, and returns
 	// when its context ends or the store is closed or crashes, with
-	// engine.ErrUnknownOutcome.
+	// store.ErrUnknownOutcome.
 	NeverAnswer
 	// Repeat passes the append on twice and returns the second answer.
 	Repeat
-	// Delay fails the append with engine.ErrUnknownOutcome and passes it on later.
+	// Delay fails the append with store.ErrUnknownOutcome and passes it on later.
 	Delay
 	// Stale passes the append on, and once more later.
 	Stale

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // Config says which faults strike. The zero value injects none.
@@ -25,19 +25,19 @@ var (
 	// ErrInjected is the failure of a call that was not passed on.
 	ErrInjected = errors.New("faultstore: injected failure: the call was not passed on")
 	// ErrCrashed is returned by a crashed store until it is reopened. Such errors are
-	// also engine.ErrJournalClosed, and that of the append that crashed it is
-	// engine.ErrUnknownOutcome.
+	// also store.ErrClosed, and that of the append that crashed it is
+	// store.ErrUnknownOutcome.
 	ErrCrashed = errors.New("faultstore: injected crash: reopen the store")
 )
 
-// Store is a store with faults. It implements [engine.Journal], [engine.Leaser] and
-// [engine.Outbox]; where the store behind it does not, the calls fail with
+// Store is a store with faults. It implements [store.Journal], [store.Leaser],
+// [store.Outbox] and [store.Historian]; where the store behind it does not, the calls fail with
 // errors.ErrUnsupported. It is safe for concurrent use.
 type Store struct {
 	config Config
 
 	mu      sync.Mutex
-	inner   engine.Journal
+	inner   store.Journal
 	crashed bool
 	broken  chan struct{} // closed by a crash and by Close
 	closed  bool
@@ -49,9 +49,11 @@ type Store struct {
 }
 
 var (
-	_ engine.Journal = (*Store)(nil)
-	_ engine.Leaser  = (*Store)(nil)
-	_ engine.Outbox  = (*Store)(nil)
+	_ store.Journal = (*Store)(nil)
+	_ store.Leaser  = (*Store)(nil)
+	_ store.Outbox  = (*Store)(nil)
+
+	_ store.Historian = (*Store)(nil)
 )
 
 type callKey struct {
@@ -60,7 +62,7 @@ type callKey struct {
 }
 
 type lateAppend struct {
-	commit engine.JournalCommit
+	commit store.Commit
 	wait   int // how many more calls on the thread pass before it
 }
 
@@ -73,7 +75,7 @@ type Counts struct {
 }
 
 // New puts faults in front of inner. It refuses rates that make no sense.
-func New(inner engine.Journal, c Config) (*Store, error) {
+func New(inner store.Journal, c Config) (*Store, error) {
 	sum := 0.0
 	for f, rate := range c.Rate {
 		if f == None || f >= faults || !(rate >= 0 && rate <= 1) {
@@ -121,7 +123,7 @@ func (s *Store) Trace() []Event {
 // Reopen ends a crash: inner is the store that was opened again, or nil to go on
 // with the one there was. Commits that are still under way stay so, as messages of a
 // process that died do.
-func (s *Store) Reopen(inner engine.Journal) {
+func (s *Store) Reopen(inner store.Journal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if inner != nil {
@@ -142,7 +144,7 @@ func (s *Store) Flush(ctx context.Context) int {
 	return s.deliver(ctx, inner, late)
 }
 
-func (s *Store) deliver(ctx context.Context, inner engine.Journal, late []lateAppend) (landed int) {
+func (s *Store) deliver(ctx context.Context, inner store.Journal, late []lateAppend) (landed int) {
 	for _, l := range late {
 		if _, err := inner.Append(context.WithoutCancel(ctx), l.commit); err == nil {
 			landed++
@@ -157,7 +159,7 @@ func (s *Store) deliver(ctx context.Context, inner engine.Journal, late []lateAp
 
 // turn is one call on its way through.
 type turn struct {
-	inner  engine.Journal
+	inner  store.Journal
 	fault  Fault
 	dice   *dice
 	broken <-chan struct{}
@@ -168,7 +170,7 @@ func (s *Store) begin(ctx context.Context, op Op, name string) (turn, error) {
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
-		return turn{}, fmt.Errorf("faultstore: the store was closed: %w", engine.ErrJournalClosed)
+		return turn{}, fmt.Errorf("faultstore: the store was closed: %w", store.ErrClosed)
 	}
 	if s.crashed {
 		s.mu.Unlock()
@@ -219,4 +221,4 @@ func (s *Store) arrivals(op Op, name string) (due []lateAppend) {
 	return due
 }
 
-var errCrashed = fmt.Errorf("%w (%w)", ErrCrashed, engine.ErrJournalClosed)
+var errCrashed = fmt.Errorf("%w (%w)", ErrCrashed, store.ErrClosed)

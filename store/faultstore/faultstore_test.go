@@ -79,6 +79,53 @@ func TestFaultsOfAnAppend(t *testing.T) {
 	}
 }
 
+// cancelling ends a context when it has passed on an append.
+type cancelling struct {
+	engine.Journal
+	cancel func()
+}
+
+func (c cancelling) Append(ctx context.Context, commit engine.JournalCommit) (uint64, error) {
+	defer c.cancel()
+	return c.Journal.Append(ctx, commit)
+}
+
+// That one of two copies of an append came to nothing does not mean that the other did
+// not land, so the outcome is unknown.
+func TestOneOfTwoCopiesIsNotDone(t *testing.T) {
+	t.Parallel()
+	t.Run("repeat", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		inner := cancelling{memstore.New(memstore.Options{}), cancel}
+		store := over(t, inner, faultstore.Config{At: map[int]faultstore.Fault{1: faultstore.Repeat}})
+		_, err := store.Append(ctx, commit(0))
+		require.ErrorIs(t, err, engine.ErrUnknownOutcome)
+		require.ErrorIs(t, err, context.Canceled)
+		require.EqualValues(t, 1, revision(t, inner))
+	})
+	t.Run("stale", func(t *testing.T) {
+		t.Parallel()
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		inner := memstore.New(memstore.Options{})
+		store := over(t, inner, faultstore.Config{At: map[int]faultstore.Fault{1: faultstore.Stale}})
+		_, err := store.Append(ctx, commit(0))
+		require.ErrorIs(t, err, engine.ErrUnknownOutcome)
+		require.ErrorIs(t, err, context.Canceled)
+		require.Zero(t, revision(t, inner))
+		require.Equal(t, 1, store.Flush(t.Context()), "the late copy lands")
+	})
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		store := over(t, memstore.New(memstore.Options{}), faultstore.Config{At: map[int]faultstore.Fault{1: faultstore.Stale}})
+		_, err := store.Append(t.Context(), commit(7))
+		require.ErrorIs(t, err, engine.ErrJournalConflict)
+		require.NotErrorIs(t, err, engine.ErrUnknownOutcome)
+	})
+}
+
 func TestNeverAnswer(t *testing.T) {
 	t.Parallel()
 	landed := map[bool]int{}

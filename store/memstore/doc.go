@@ -1,11 +1,11 @@
 // Package memstore keeps threads in memory. It is a complete store: journal,
-// leases and outbox, with the promises that [engine.Journal] makes to callers in
+// leases and outbox, with the promises that [store.Journal] makes to callers in
 // one process, and nothing that outlives it. Use it in tests, and to embed an
 // engine that wants leases or an outbox and no files:
 //
-//	store := memstore.New(memstore.Options{})
-//	defer store.Close()
-//	revision, err := store.Append(ctx, engine.JournalCommit{ID: id, Thread: "t1", Record: record})
+//	journal := memstore.New(memstore.Options{})
+//	defer journal.Close()
+//	revision, err := journal.Append(ctx, store.Commit{ID: id, Thread: "t1", Record: record})
 //
 // # Ownership and concurrency
 //

@@ -30,7 +30,7 @@ func Example() {
 	// Output:
 	// 1 <nil>
 	// 1 <nil>
-	// engine: thread t1 is at revision 1, not at 0; load it again
+	// store: thread t1 is at revision 1, not at 0; load it again
 	// 1 "\x01hello" <nil>
 }
 

@@ -7,12 +7,12 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
-// Append implements [engine.Journal]. A zero ID is never recognised as a repeat.
+// Append implements [store.Journal]. A zero ID is never recognised as a repeat.
 // An epoch other than the thread's, newer ones included, is fenced off.
-func (s *Store) Append(ctx context.Context, c engine.JournalCommit) (uint64, error) {
+func (s *Store) Append(ctx context.Context, c store.Commit) (uint64, error) {
 	if err := s.checkSizes(c); err != nil {
 		return 0, err
 	}
@@ -32,7 +32,7 @@ func (s *Store) Append(ctx context.Context, c engine.JournalCommit) (uint64, err
 	case c.Epoch != t.epoch:
 		return 0, fenced(c.Thread, c.Epoch, t.epoch)
 	case c.Base != t.revision:
-		return 0, &engine.JournalConflict{Thread: c.Thread, Base: c.Base, Have: t.revision}
+		return 0, &store.Conflict{Thread: c.Thread, Base: c.Base, Have: t.revision}
 	}
 	s.threads[c.Thread] = t
 	t.add(c.ID, c.Time, copyBytes(c.Record))
@@ -44,21 +44,21 @@ func (s *Store) Append(ctx context.Context, c engine.JournalCommit) (uint64, err
 	}
 	for i, e := range c.Effects {
 		e.Body = copyBytes(e.Body)
-		s.outbox.add(engine.EffectRef{Thread: c.Thread, Revision: t.revision, Index: uint32(i)}, e, now)
+		s.outbox.add(store.EffectRef{Thread: c.Thread, Revision: t.revision, Index: uint32(i)}, e, now)
 	}
 	s.wake()
 	return t.revision, nil
 }
 
 func fenced(id string, epoch, have uint64) error {
-	return fmt.Errorf("memstore: thread %s is at epoch %d, not at %d; acquire its lease again: %w", id, have, epoch, engine.ErrFenced)
+	return fmt.Errorf("memstore: thread %s is at epoch %d, not at %d; acquire its lease again: %w", id, have, epoch, store.ErrFenced)
 }
 
-// Load implements [engine.Journal].
-func (s *Store) Load(ctx context.Context, id string, atLeast uint64) (engine.JournalImage, error) {
+// Load implements [store.Journal].
+func (s *Store) Load(ctx context.Context, id string, atLeast uint64) (store.Image, error) {
 	for {
 		if err := s.lock(ctx); err != nil {
-			return engine.JournalImage{}, behind(ctx, id, atLeast, err)
+			return store.Image{}, behind(ctx, id, atLeast, err)
 		}
 		t := s.threads[id]
 		if t != nil && t.revision >= atLeast {
@@ -67,7 +67,7 @@ func (s *Store) Load(ctx context.Context, id string, atLeast uint64) (engine.Jou
 		}
 		if t == nil && atLeast == 0 {
 			s.mu.Unlock()
-			return engine.JournalImage{}, nil
+			return store.Image{}, nil
 		}
 		changed := s.changed
 		s.waiting++
@@ -88,25 +88,25 @@ func behind(ctx context.Context, id string, atLeast uint64, err error) error {
 	if ctx.Err() == nil || atLeast == 0 {
 		return err
 	}
-	return errors.Join(fmt.Errorf("memstore: thread %s did not reach revision %d in time: %w", id, atLeast, engine.ErrBehind), context.Cause(ctx))
+	return errors.Join(fmt.Errorf("memstore: thread %s did not reach revision %d in time: %w", id, atLeast, store.ErrBehind), context.Cause(ctx))
 }
 
 // LoadAt returns a thread as it was at a revision: the newest snapshot up to it
 // and the records after that. It fails for a revision that is not kept, because it
 // was pruned or never existed.
-func (s *Store) LoadAt(ctx context.Context, id string, revision uint64) (engine.JournalImage, error) {
+func (s *Store) LoadAt(ctx context.Context, id string, revision uint64) (store.Image, error) {
 	if err := s.lock(ctx); err != nil {
-		return engine.JournalImage{}, err
+		return store.Image{}, err
 	}
 	defer s.mu.Unlock()
 	t := s.threads[id]
 	if t == nil || revision < t.first || revision > t.revision {
-		return engine.JournalImage{}, fmt.Errorf("memstore: revision %d of thread %s is not kept", revision, id)
+		return store.Image{}, fmt.Errorf("memstore: revision %d of thread %s: %w", revision, id, store.ErrNoRevision)
 	}
 	return t.image(revision), nil
 }
 
-// Threads implements [engine.Journal].
+// Threads implements [store.Journal].
 func (s *Store) Threads(ctx context.Context, after string, limit int) ([]string, error) {
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -123,10 +123,10 @@ func (s *Store) Threads(ctx context.Context, after string, limit int) ([]string,
 	return slices.Clip(ids[:min(max(limit, 0), len(ids))]), nil
 }
 
-// Prune implements [engine.Journal]. The beginning of a thread counts as a snapshot
+// Prune implements [store.Journal]. The beginning of a thread counts as a snapshot
 // of the time of its first record, so that a policy that keeps more snapshots than
 // there are, or only drops what is older than the thread, drops no record.
-func (s *Store) Prune(ctx context.Context, id string, p engine.PrunePolicy) error {
+func (s *Store) Prune(ctx context.Context, id string, p store.PrunePolicy) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func (s *Store) Prune(ctx context.Context, id string, p engine.PrunePolicy) erro
 	return nil
 }
 
-// Delete implements [engine.Journal].
+// Delete implements [store.Journal].
 func (s *Store) Delete(ctx context.Context, id string) error {
 	if err := s.lock(ctx); err != nil {
 		return err

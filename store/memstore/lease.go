@@ -4,14 +4,14 @@ import (
 	"context"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
-// Acquire implements [engine.Leaser].
-func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (engine.Lease, error) {
+// Acquire implements [store.Leaser].
+func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration) (store.Lease, error) {
 	now := s.now()
 	if err := s.lock(ctx); err != nil {
-		return engine.Lease{}, err
+		return store.Lease{}, err
 	}
 	defer s.mu.Unlock()
 	t := s.threads[id]
@@ -19,35 +19,35 @@ func (s *Store) Acquire(ctx context.Context, id, owner string, ttl time.Duration
 		t = &thread{}
 	}
 	if l := t.lease; l.Epoch != 0 && l.Owner != owner && now.Before(l.Until) {
-		return engine.Lease{}, &engine.LeaseHeld{Thread: id, Owner: l.Owner, Until: l.Until}
+		return store.Lease{}, &store.LeaseHeld{Thread: id, Owner: l.Owner, Until: l.Until}
 	}
 	s.threads[id] = t
 	t.add(newID(), now, nil)
 	t.epoch = t.revision
-	t.lease = engine.Lease{Thread: id, Owner: owner, Epoch: t.epoch, Until: now.Add(ttl)}
+	t.lease = store.Lease{Thread: id, Owner: owner, Epoch: t.epoch, Until: now.Add(ttl)}
 	s.wake()
 	return t.lease, nil
 }
 
-// Renew implements [engine.Leaser]. A lease that ran out can be renewed as long as
+// Renew implements [store.Leaser]. A lease that ran out can be renewed as long as
 // nobody else took it; one that was released cannot.
-func (s *Store) Renew(ctx context.Context, l engine.Lease, ttl time.Duration) (engine.Lease, error) {
+func (s *Store) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
 	now := s.now()
 	if err := s.lock(ctx); err != nil {
-		return engine.Lease{}, err
+		return store.Lease{}, err
 	}
 	defer s.mu.Unlock()
 	t := s.threads[l.Thread]
 	if t == nil || l.Epoch == 0 || t.lease.Epoch != l.Epoch || t.lease.Owner != l.Owner {
-		return engine.Lease{}, fenced(l.Thread, l.Epoch, s.epochOf(l.Thread))
+		return store.Lease{}, fenced(l.Thread, l.Epoch, s.epochOf(l.Thread))
 	}
 	t.lease.Until = now.Add(ttl)
 	return t.lease, nil
 }
 
-// Release implements [engine.Leaser]. The epoch stays, so that whoever comes next
+// Release implements [store.Leaser]. The epoch stays, so that whoever comes next
 // has to acquire the lease or to know the epoch from a load.
-func (s *Store) Release(ctx context.Context, l engine.Lease) error {
+func (s *Store) Release(ctx context.Context, l store.Lease) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -56,7 +56,7 @@ func (s *Store) Release(ctx context.Context, l engine.Lease) error {
 	if t == nil || l.Epoch == 0 || t.epoch != l.Epoch {
 		return fenced(l.Thread, l.Epoch, s.epochOf(l.Thread))
 	}
-	t.lease = engine.Lease{}
+	t.lease = store.Lease{}
 	return nil
 }
 

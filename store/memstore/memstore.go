@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // Options configures a store. The zero value is ready to use.
@@ -20,8 +20,8 @@ type Options struct {
 	MaxBytes int
 }
 
-// Store is a journal in memory. It implements [engine.Journal], [engine.Leaser]
-// and [engine.Outbox], and is safe for concurrent use. Make one with New.
+// Store is a journal in memory. It implements [store.Journal], [store.Leaser]
+// and [store.Outbox], and is safe for concurrent use. Make one with New.
 type Store struct {
 	now      func() time.Time
 	maxBytes int
@@ -35,9 +35,9 @@ type Store struct {
 }
 
 var (
-	_ engine.Journal = (*Store)(nil)
-	_ engine.Leaser  = (*Store)(nil)
-	_ engine.Outbox  = (*Store)(nil)
+	_ store.Journal = (*Store)(nil)
+	_ store.Leaser  = (*Store)(nil)
+	_ store.Outbox  = (*Store)(nil)
 )
 
 // thread is what is kept of one thread. Its records are those of the revisions
@@ -45,9 +45,9 @@ var (
 type thread struct {
 	revision  uint64
 	epoch     uint64
-	lease     engine.Lease // no owner: free
+	lease     store.Lease // no owner: free
 	first     uint64
-	records   []engine.JournalRecord
+	records   []store.Record
 	snapshots []snapshot // oldest first
 }
 
@@ -72,9 +72,9 @@ func New(o Options) *Store {
 }
 
 // Caps says that nothing survives the process.
-func (s *Store) Caps() engine.JournalCaps { return engine.JournalCaps{MaxBytes: s.maxBytes} }
+func (s *Store) Caps() store.Caps { return store.Caps{MaxBytes: s.maxBytes} }
 
-// Close makes all later calls fail with [engine.ErrJournalClosed], a second
+// Close makes all later calls fail with [store.ErrClosed], a second
 // Close included. What the store holds stays until it is garbage; see Reopen.
 func (s *Store) Close() error {
 	s.mu.Lock()
@@ -118,12 +118,12 @@ func (s *Store) wake() {
 
 func (s *Store) checkSize(what string, b []byte) error {
 	if s.maxBytes > 0 && len(b) > s.maxBytes {
-		return fmt.Errorf("memstore: a %s of %d bytes, and the limit is %d; raise Options.MaxBytes: %w", what, len(b), s.maxBytes, engine.ErrTooLarge)
+		return fmt.Errorf("memstore: a %s of %d bytes, and the limit is %d; raise Options.MaxBytes: %w", what, len(b), s.maxBytes, store.ErrTooLarge)
 	}
 	return nil
 }
 
-func (s *Store) checkSizes(c engine.JournalCommit) error {
+func (s *Store) checkSizes(c store.Commit) error {
 	err := errors.Join(s.checkSize("record", c.Record), s.checkSize("snapshot", c.Snapshot))
 	for _, e := range c.Effects {
 		err = errors.Join(err, s.checkSize("effect", e.Body))
@@ -143,7 +143,7 @@ func (t *thread) add(id [16]byte, at time.Time, record []byte) {
 	if t.first == 0 {
 		t.first = t.revision
 	}
-	t.records = append(t.records, engine.JournalRecord{Revision: t.revision, ID: id, Time: at, Record: record})
+	t.records = append(t.records, store.Record{Revision: t.revision, ID: id, Time: at, Record: record})
 }
 
 // made reports whether the commit with this id made that revision.
@@ -155,8 +155,8 @@ func (t *thread) made(revision uint64, id [16]byte) bool {
 }
 
 // image copies what a load of the thread up to a revision returns.
-func (t *thread) image(upTo uint64) engine.JournalImage {
-	i := engine.JournalImage{Revision: upTo, Epoch: t.epoch, LastID: t.records[upTo-t.first].ID}
+func (t *thread) image(upTo uint64) store.Image {
+	i := store.Image{Revision: upTo, Epoch: t.epoch, LastID: t.records[upTo-t.first].ID}
 	for _, s := range slices.Backward(t.snapshots) {
 		if s.revision <= upTo {
 			i.Snapshot, i.SnapshotAt = copyBytes(s.state), s.revision
@@ -182,4 +182,4 @@ func copyBytes(b []byte) []byte {
 	return c
 }
 
-var errClosed = fmt.Errorf("memstore: the store was closed: %w", engine.ErrJournalClosed)
+var errClosed = fmt.Errorf("memstore: the store was closed: %w", store.ErrClosed)

@@ -8,13 +8,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // DeadEffect is an effect that was given up.
 type DeadEffect struct {
-	Ref      engine.EffectRef
-	Effect   engine.JournalEffect
+	Ref      store.EffectRef
+	Effect   store.Effect
 	Attempts int
 	Error    string // of the settlement that gave it up
 }
@@ -24,15 +24,15 @@ type DeadEffect struct {
 // time at which it becomes ready. Entries that are claimed wait for the end of
 // their claim.
 type outbox struct {
-	entries map[engine.EffectRef]*entry
+	entries map[store.EffectRef]*entry
 	lanes   map[string]*lane
 	order   uint64 // of the last entry
 	token   uint64 // of the last claim
 }
 
 type entry struct {
-	ref      engine.EffectRef
-	effect   engine.JournalEffect
+	ref      store.EffectRef
+	effect   store.Effect
 	order    uint64
 	attempts int
 	token    uint64 // of the claim that runs or ran out; 0: none
@@ -77,7 +77,7 @@ func (q *queue) Pop() any {
 }
 
 func newOutbox() outbox {
-	return outbox{entries: map[engine.EffectRef]*entry{}, lanes: map[string]*lane{}}
+	return outbox{entries: map[store.EffectRef]*entry{}, lanes: map[string]*lane{}}
 }
 
 func (o *outbox) lane(name string) *lane {
@@ -92,7 +92,7 @@ func (o *outbox) lane(name string) *lane {
 	return l
 }
 
-func (o *outbox) add(ref engine.EffectRef, effect engine.JournalEffect, now time.Time) {
+func (o *outbox) add(ref store.EffectRef, effect store.Effect, now time.Time) {
 	o.order++
 	e := &entry{ref: ref, effect: effect, order: o.order, due: effect.NotBefore}
 	o.entries[ref] = e
@@ -104,7 +104,7 @@ func (o *outbox) add(ref engine.EffectRef, effect engine.JournalEffect, now time
 	}
 }
 
-func (o *outbox) remove(ref engine.EffectRef) {
+func (o *outbox) remove(ref store.EffectRef) {
 	if e := o.entries[ref]; e != nil {
 		e.leave()
 		delete(o.entries, ref)
@@ -125,9 +125,9 @@ func (e *entry) leave() {
 	}
 }
 
-// Claim implements [engine.Outbox]. Effects come in the order of their commits. One
+// Claim implements [store.Outbox]. Effects come in the order of their commits. One
 // that is claimed or waits does not hold up those behind it.
-func (s *Store) Claim(ctx context.Context, name, worker string, limit int, ttl time.Duration) ([]engine.Claim, error) {
+func (s *Store) Claim(ctx context.Context, name, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
 	now := s.now()
 	if err := s.lock(ctx); err != nil {
 		return nil, err
@@ -140,14 +140,14 @@ func (s *Store) Claim(ctx context.Context, name, worker string, limit int, ttl t
 	for l.waiting.Len() > 0 && !l.waiting.entries[0].due.After(now) {
 		heap.Push(l.ready, heap.Pop(l.waiting))
 	}
-	var claims []engine.Claim
+	var claims []store.Claim
 	for len(claims) < limit && l.ready.Len() > 0 {
 		e := heap.Pop(l.ready).(*entry)
 		s.outbox.token++
 		e.token = s.outbox.token
 		e.attempts++
 		e.due = now.Add(ttl)
-		claims = append(claims, engine.Claim{Ref: e.ref, Effect: copyEffect(e.effect), Attempts: e.attempts, Token: e.token})
+		claims = append(claims, store.Claim{Ref: e.ref, Effect: copyEffect(e.effect), Attempts: e.attempts, Token: e.token})
 		// A claim without time to live is due at once; it cannot come twice here, because what
 		// waits is not looked at again.
 		heap.Push(l.waiting, e)
@@ -155,10 +155,10 @@ func (s *Store) Claim(ctx context.Context, name, worker string, limit int, ttl t
 	return claims, nil
 }
 
-// Settle implements [engine.Outbox]. A claim that ran out still counts until
+// Settle implements [store.Outbox]. A claim that ran out still counts until
 // somebody else claims the effect. An effect that is gone is settled, so to settle
 // it as done again is no error.
-func (s *Store) Settle(ctx context.Context, c engine.Claim, how engine.Settlement) error {
+func (s *Store) Settle(ctx context.Context, c store.Claim, how store.Settlement) error {
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func (s *Store) Settle(ctx context.Context, c engine.Claim, how engine.Settlemen
 	case e == nil && done:
 		return nil
 	case e == nil || e.token != c.Token || e.token == 0:
-		return fmt.Errorf("memstore: effect %s was settled or claimed by somebody else: %w", c.Ref, engine.ErrFenced)
+		return fmt.Errorf("memstore: effect %s was settled or claimed by somebody else: %w", c.Ref, store.ErrFenced)
 	case how.Dead:
 		e.leave()
 		e.dead, e.err = true, how.Error
@@ -204,7 +204,7 @@ func (s *Store) Dead(ctx context.Context, lane string, limit int) ([]DeadEffect,
 	return effects, nil
 }
 
-func copyEffect(e engine.JournalEffect) engine.JournalEffect {
+func copyEffect(e store.Effect) store.Effect {
 	e.Body = copyBytes(e.Body)
 	return e
 }

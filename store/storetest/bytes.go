@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // spoil overwrites what a caller owns.
@@ -25,19 +25,19 @@ var byteTests = []test{
 		c := withEffects("t", 0, "mail", 1)
 		first, want := c, c
 		first.Record, want.Record = bytes.Clone(c.Record), bytes.Clone(c.Record)
-		first.Effects = []engine.JournalEffect{{Lane: "mail", Body: bytes.Clone(c.Effects[0].Body)}}
+		first.Effects = []store.Effect{{Lane: "mail", Body: bytes.Clone(c.Effects[0].Body)}}
 		body := bytes.Clone(c.Effects[0].Body)
 		appendAll(t, f.Journal, first)
 		spoil(first.Record, first.Effects[0].Body)
 		first.Effects[0].Lane = "elsewhere"
-		sameImage(t, imageOf(1, []engine.JournalCommit{want}), load(t, f.Journal, "t", 0), "load after the commit was reused")
+		sameImage(t, imageOf(1, []store.Commit{want}), load(t, f.Journal, "t", 0), "load after the commit was reused")
 
 		image := load(t, f.Journal, "t", 0)
 		spoil(image.Tail[0].Record)
-		image.Tail = append(image.Tail[:0], engine.JournalRecord{})
-		sameImage(t, imageOf(1, []engine.JournalCommit{want}), load(t, f.Journal, "t", 0), "load after the image was changed")
+		image.Tail = append(image.Tail[:0], store.Record{})
+		sameImage(t, imageOf(1, []store.Commit{want}), load(t, f.Journal, "t", 0), "load after the image was changed")
 
-		if _, ok := f.Journal.(engine.Outbox); ok {
+		if _, ok := f.Journal.(store.Outbox); ok {
 			for range 2 {
 				claimed := claimOne(t, f.Journal, "mail", 0)
 				equal(t, string(body), string(claimed.Effect.Body), "body")
@@ -54,7 +54,7 @@ var byteTests = []test{
 		equal(t, string(state), string(load(t, f.Journal, "t", 0).Snapshot), "snapshot")
 	}},
 	{"every byte comes back", func(t *testing.T, f Fixture) {
-		var commits []engine.JournalCommit
+		var commits []store.Commit
 		for i, size := range []int{0, 1, 255, 256, 4095, 4096, 4097, 70_000} {
 			c := commit("t", uint64(i))
 			c.Record = make([]byte, size)
@@ -82,25 +82,25 @@ var sizeTests = []test{
 			t.Logf("a limit of %d bytes is not tried", limit)
 			return
 		}
-		_, outbox := f.Journal.(engine.Outbox)
+		_, outbox := f.Journal.(store.Outbox)
 		large := make([]byte, limit+1)
-		for name, c := range map[string]engine.JournalCommit{
+		for name, c := range map[string]store.Commit{
 			"record":   {Record: large},
 			"snapshot": {Record: []byte{1}, Snapshot: large},
-			"effect":   {Record: []byte{1}, Effects: []engine.JournalEffect{{Lane: "x", Body: large}}},
+			"effect":   {Record: []byte{1}, Effects: []store.Effect{{Lane: "x", Body: large}}},
 		} {
 			if name == "effect" && !outbox {
 				continue
 			}
 			c.ID, c.Thread = newID(), "t"
 			_, err := f.Journal.Append(t.Context(), c)
-			isError(t, err, name+" beyond the limit", engine.ErrTooLarge)
+			isError(t, err, name+" beyond the limit", store.ErrTooLarge)
 		}
 		equal(t, 0, load(t, f.Journal, "t", 0).Revision, "revision after refusals")
 		c := commit("t", 0)
 		c.Record, c.Snapshot = large[:limit], large[:limit]
 		appendAll(t, f.Journal, c)
-		sameImage(t, imageOf(1, []engine.JournalCommit{c}), load(t, f.Journal, "t", 0), "load")
+		sameImage(t, imageOf(1, []store.Commit{c}), load(t, f.Journal, "t", 0), "load")
 	}},
 }
 
@@ -108,15 +108,15 @@ var closeTests = []test{
 	{"a closed store says so", func(t *testing.T, f Fixture) {
 		j := f.Journal
 		appendAll(t, j, withEffects("t", 0, "mail", 1))
-		var lease engine.Lease
-		leaser, leases := j.(engine.Leaser)
+		var lease store.Lease
+		leaser, leases := j.(store.Leaser)
 		if leases {
 			var err error
 			lease, err = leaser.Acquire(t.Context(), "t", "ann", time.Hour)
 			noError(t, err, "acquire")
 		}
-		outbox, ok := j.(engine.Outbox)
-		var claimed engine.Claim
+		outbox, ok := j.(store.Outbox)
+		var claimed store.Claim
 		if ok {
 			claimed = claimOne(t, j, "mail", time.Hour)
 		}
@@ -129,7 +129,7 @@ var closeTests = []test{
 			"load":    func() error { _, err := j.Load(ctx, "t", 0); return err },
 			"wait":    func() error { _, err := j.Load(ctx, "t", 100); return err },
 			"threads": func() error { _, err := j.Threads(ctx, "", 1); return err },
-			"prune":   func() error { return j.Prune(ctx, "t", engine.PrunePolicy{KeepSnapshots: 1}) },
+			"prune":   func() error { return j.Prune(ctx, "t", store.PrunePolicy{KeepSnapshots: 1}) },
 			"delete":  func() error { return j.Delete(ctx, "t") },
 		}
 		if leases {
@@ -139,13 +139,13 @@ var closeTests = []test{
 		}
 		if ok {
 			calls["claim"] = func() error { _, err := outbox.Claim(ctx, "mail", "w", 1, time.Hour); return err }
-			calls["settle"] = func() error { return outbox.Settle(ctx, claimed, engine.Settlement{}) }
+			calls["settle"] = func() error { return outbox.Settle(ctx, claimed, store.Settlement{}) }
 		}
 		for name, call := range calls {
-			isError(t, call(), name+" after close", engine.ErrJournalClosed)
+			isError(t, call(), name+" after close", store.ErrClosed)
 		}
 		if err := j.Close(); err != nil {
-			isError(t, err, "second close", engine.ErrJournalClosed)
+			isError(t, err, "second close", store.ErrClosed)
 		}
 	}},
 	{"close with calls under way", func(t *testing.T, f Fixture) {
@@ -180,7 +180,7 @@ var closeTests = []test{
 		noError(t, f.Journal.Close(), "close")
 		for range cap(failed) {
 			err := <-failed
-			if !errors.Is(err, engine.ErrJournalClosed) {
+			if !errors.Is(err, store.ErrClosed) {
 				t.Fatalf("a call under way ended with %v", err)
 			}
 		}

@@ -1,6 +1,6 @@
 // Package storetest is the conformance kit for stores. A store that passes it keeps
-// the promises of [engine.Journal] and, where it has them, of [engine.Leaser] and
-// [engine.Outbox]:
+// the promises of [store.Journal] and, where it has them, of [store.Leaser] and
+// [store.Outbox]:
 //
 //	func TestConformance(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Fixture {
@@ -9,7 +9,7 @@
 //	}
 //
 // What is optional is found by looking: leases and outbox by the interfaces, size
-// limits and several processes by [engine.JournalCaps], durability by
+// limits and several processes by [store.Caps], durability by
 // [Fixture.Reopen]. A part that a store does not have is left out, and the log says
 // so.
 //

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 var durableTests = []test{
@@ -27,7 +27,7 @@ var durableTests = []test{
 		}
 	}},
 	{"leases and fences are there after a reopen", func(t *testing.T, f Fixture) {
-		leaser, ok := f.Journal.(engine.Leaser)
+		leaser, ok := f.Journal.(store.Leaser)
 		if !ok {
 			t.Log("the store has no leases")
 			return
@@ -35,21 +35,21 @@ var durableTests = []test{
 		lease, err := leaser.Acquire(t.Context(), "t", "ann", time.Hour)
 		noError(t, err, "acquire")
 		j := f.Reopen(t)
-		leaser = j.(engine.Leaser)
+		leaser = j.(store.Leaser)
 		_, err = leaser.Acquire(t.Context(), "t", "bob", time.Hour)
-		isError(t, err, "acquire of a lease that is held", engine.ErrLeaseHeld)
+		isError(t, err, "acquire of a lease that is held", store.ErrLeaseHeld)
 		_, err = j.Append(t.Context(), commit("t", 1))
-		isError(t, err, "append without an epoch", engine.ErrFenced)
+		isError(t, err, "append without an epoch", store.ErrFenced)
 		_, err = leaser.Renew(t.Context(), lease, time.Hour)
 		noError(t, err, "renew")
 		noError(t, leaser.Release(t.Context(), lease), "release")
 		j = f.Reopen(t)
-		next, err := j.(engine.Leaser).Acquire(t.Context(), "t", "bob", time.Hour)
+		next, err := j.(store.Leaser).Acquire(t.Context(), "t", "bob", time.Hour)
 		noError(t, err, "acquire of a lease that was released")
 		equal(t, 2, next.Epoch, "epoch")
 	}},
 	{"the outbox is there after a reopen", func(t *testing.T, f Fixture) {
-		if _, ok := f.Journal.(engine.Outbox); !ok {
+		if _, ok := f.Journal.(store.Outbox); !ok {
 			t.Log("the store has no outbox")
 			return
 		}
@@ -57,16 +57,16 @@ var durableTests = []test{
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 4))
 		claims := claim(t, f.Journal, "mail", 3, short)
 		equal(t, 3, len(claims), "claims")
-		settle(t, f.Journal, claims[0], engine.Settlement{})
-		settle(t, f.Journal, claims[1], engine.Settlement{Dead: true})
+		settle(t, f.Journal, claims[0], store.Settlement{})
+		settle(t, f.Journal, claims[1], store.Settlement{Dead: true})
 		j := f.Reopen(t)
 		f.wait(2 * short)
 		again := claim(t, j, "mail", 10, time.Hour)
 		equal(t, "t/1/2 t/1/3", keys(again), "what is not settled")
 		equal(t, 2, again[0].Attempts, "attempts")
 		equal(t, "effect 3 of t after 0", string(again[1].Effect.Body), "body")
-		err := j.(engine.Outbox).Settle(t.Context(), claims[2], engine.Settlement{})
-		isError(t, err, "settle by a claim of before", engine.ErrFenced)
-		settle(t, j, again[0], engine.Settlement{})
+		err := j.(store.Outbox).Settle(t.Context(), claims[2], store.Settlement{})
+		isError(t, err, "settle by a claim of before", store.ErrFenced)
+		settle(t, j, again[0], store.Settlement{})
 	}},
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // noError stops the test at an error.
@@ -45,8 +45,8 @@ func newID() (id [16]byte) {
 }
 
 // commit makes a commit whose record tells thread and base.
-func commit(thread string, base uint64) engine.JournalCommit {
-	return engine.JournalCommit{
+func commit(thread string, base uint64) store.Commit {
+	return store.Commit{
 		ID: newID(), Thread: thread, Base: base,
 		Time:   time.Date(2030, 1, 2, 3, 4, 5, 678_901_234, time.UTC).Add(time.Duration(base) * time.Hour),
 		Record: fmt.Appendf(nil, "\x01record of %s after %d", thread, base),
@@ -54,14 +54,14 @@ func commit(thread string, base uint64) engine.JournalCommit {
 }
 
 // snapshotCommit is a commit with a snapshot.
-func snapshotCommit(thread string, base uint64) engine.JournalCommit {
+func snapshotCommit(thread string, base uint64) store.Commit {
 	c := commit(thread, base)
 	c.Snapshot = fmt.Appendf(nil, "\x01state of %s at %d", thread, base+1)
 	return c
 }
 
 // appendAll appends commits in a row and returns the last revision.
-func appendAll(t testing.TB, j engine.Journal, commits ...engine.JournalCommit) uint64 {
+func appendAll(t testing.TB, j store.Journal, commits ...store.Commit) uint64 {
 	t.Helper()
 	var last uint64
 	for _, c := range commits {
@@ -74,7 +74,7 @@ func appendAll(t testing.TB, j engine.Journal, commits ...engine.JournalCommit) 
 }
 
 // grow appends plain commits to a new thread.
-func grow(t testing.TB, j engine.Journal, thread string, n int) (commits []engine.JournalCommit) {
+func grow(t testing.TB, j store.Journal, thread string, n int) (commits []store.Commit) {
 	t.Helper()
 	for base := range n {
 		commits = append(commits, commit(thread, uint64(base)))
@@ -83,7 +83,7 @@ func grow(t testing.TB, j engine.Journal, thread string, n int) (commits []engin
 	return commits
 }
 
-func load(t testing.TB, j engine.Journal, thread string, atLeast uint64) engine.JournalImage {
+func load(t testing.TB, j store.Journal, thread string, atLeast uint64) store.Image {
 	t.Helper()
 	image, err := j.Load(ctxOf(t), thread, atLeast)
 	noError(t, err, "load %s", thread)
@@ -99,13 +99,13 @@ func ctxOf(t testing.TB) context.Context {
 
 // imageOf is what a load has to return after these commits, which have the
 // revisions first, first+1 and so on.
-func imageOf(first uint64, commits []engine.JournalCommit) engine.JournalImage {
-	var image engine.JournalImage
+func imageOf(first uint64, commits []store.Commit) store.Image {
+	var image store.Image
 	for i, c := range commits {
 		image.Revision = first + uint64(i)
 		image.LastID = c.ID
 		image.Epoch = max(image.Epoch, c.Epoch)
-		image.Tail = append(image.Tail, engine.JournalRecord{Revision: image.Revision, ID: c.ID, Time: c.Time, Record: c.Record})
+		image.Tail = append(image.Tail, store.Record{Revision: image.Revision, ID: c.ID, Time: c.Time, Record: c.Record})
 		if c.Snapshot != nil {
 			image.Snapshot, image.SnapshotAt, image.Tail = c.Snapshot, image.Revision, nil
 		}
@@ -114,14 +114,14 @@ func imageOf(first uint64, commits []engine.JournalCommit) engine.JournalImage {
 }
 
 // sameImage stops the test unless two images are equal.
-func sameImage(t testing.TB, want, got engine.JournalImage, what string) {
+func sameImage(t testing.TB, want, got store.Image, what string) {
 	t.Helper()
 	if difference := diffImages(want, got); difference != "" {
 		t.Fatalf("%s: %s", what, difference)
 	}
 }
 
-func diffImages(want, got engine.JournalImage) string {
+func diffImages(want, got store.Image) string {
 	switch {
 	case want.Revision != got.Revision:
 		return fmt.Sprintf("revision %d, want %d", got.Revision, want.Revision)

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 var journalTests = []test{
 	{"a thread that was never written", func(t *testing.T, f Fixture) {
-		sameImage(t, engine.JournalImage{}, load(t, f.Journal, "nobody", 0), "load")
+		sameImage(t, store.Image{}, load(t, f.Journal, "nobody", 0), "load")
 	}},
 	{"append and load", func(t *testing.T, f Fixture) {
 		commits := grow(t, f.Journal, "t", 5)
@@ -22,7 +22,7 @@ var journalTests = []test{
 		sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 5), "load of at least the newest")
 	}},
 	{"a snapshot ends the tail", func(t *testing.T, f Fixture) {
-		commits := []engine.JournalCommit{commit("t", 0), snapshotCommit("t", 1), commit("t", 2), snapshotCommit("t", 3), commit("t", 4)}
+		commits := []store.Commit{commit("t", 0), snapshotCommit("t", 1), commit("t", 2), snapshotCommit("t", 3), commit("t", 4)}
 		for i := range commits {
 			appendAll(t, f.Journal, commits[i])
 			sameImage(t, imageOf(1, commits[:i+1]), load(t, f.Journal, "t", 0), "load")
@@ -36,24 +36,24 @@ var journalTests = []test{
 		last := commit("t", 2)
 		last.Time = time.Time{}
 		appendAll(t, f.Journal, empty)
-		sameImage(t, imageOf(1, []engine.JournalCommit{empty}), load(t, f.Journal, "t", 0), "load")
+		sameImage(t, imageOf(1, []store.Commit{empty}), load(t, f.Journal, "t", 0), "load")
 		appendAll(t, f.Journal, bare, last)
-		sameImage(t, imageOf(1, []engine.JournalCommit{empty, bare, last}), load(t, f.Journal, "t", 0), "load")
+		sameImage(t, imageOf(1, []store.Commit{empty, bare, last}), load(t, f.Journal, "t", 0), "load")
 	}},
 	{"conflict", func(t *testing.T, f Fixture) {
 		commits := grow(t, f.Journal, "t", 3)
 		for _, base := range []uint64{0, 1, 2, 4, 1 << 40, 1<<64 - 1} {
 			_, err := f.Journal.Append(t.Context(), commit("t", base))
-			isError(t, err, "append at another revision", engine.ErrJournalConflict)
-			var conflict *engine.JournalConflict
+			isError(t, err, "append at another revision", store.ErrConflict)
+			var conflict *store.Conflict
 			if !errors.As(err, &conflict) {
 				t.Fatalf("%v holds no *JournalConflict", err)
 			}
-			equal(t, engine.JournalConflict{Thread: "t", Base: base, Have: 3}, *conflict, "conflict")
+			equal(t, store.Conflict{Thread: "t", Base: base, Have: 3}, *conflict, "conflict")
 		}
 		_, err := f.Journal.Append(t.Context(), commit("new", 1))
-		isError(t, err, "append to a thread that is not there", engine.ErrJournalConflict)
-		sameImage(t, engine.JournalImage{}, load(t, f.Journal, "new", 0), "load of the thread that is not there")
+		isError(t, err, "append to a thread that is not there", store.ErrConflict)
+		sameImage(t, store.Image{}, load(t, f.Journal, "new", 0), "load of the thread that is not there")
 		sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 0), "load after conflicts")
 	}},
 	{"a repeat gives the same answer", func(t *testing.T, f Fixture) {
@@ -73,7 +73,7 @@ var journalTests = []test{
 		again := commits[0]
 		again.Base = 1
 		_, err := f.Journal.Append(t.Context(), again)
-		isError(t, err, "the id of revision 1 at base 1", engine.ErrJournalConflict)
+		isError(t, err, "the id of revision 1 at base 1", store.ErrConflict)
 		elsewhere := commits[0]
 		elsewhere.Thread = "u"
 		appendAll(t, f.Journal, elsewhere)
@@ -84,11 +84,11 @@ var journalTests = []test{
 		c.ID = [16]byte{}
 		appendAll(t, f.Journal, c)
 		_, err := f.Journal.Append(t.Context(), c)
-		isError(t, err, "second commit without an id", engine.ErrJournalConflict)
+		isError(t, err, "second commit without an id", store.ErrConflict)
 	}},
 	{"load waits for a revision", func(t *testing.T, f Fixture) {
 		grow(t, f.Journal, "t", 1)
-		loaded := make(chan engine.JournalImage, 1)
+		loaded := make(chan store.Image, 1)
 		failed := make(chan error, 1)
 		ctx := ctxOf(t)
 		go func() {
@@ -108,7 +108,7 @@ var journalTests = []test{
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
 			_, err := f.Journal.Load(ctx, thread, 2)
 			cancel()
-			isError(t, err, "load of what does not come", engine.ErrBehind)
+			isError(t, err, "load of what does not come", store.ErrBehind)
 		}
 	}},
 	{"a context that has ended", func(t *testing.T, f Fixture) {
@@ -116,8 +116,8 @@ var journalTests = []test{
 		cancel()
 		c := commit("t", 0)
 		_, err := f.Journal.Append(ctx, c)
-		isError(t, err, "append", context.Canceled, engine.ErrUnknownOutcome)
-		if !errors.Is(err, engine.ErrUnknownOutcome) {
+		isError(t, err, "append", context.Canceled, store.ErrUnknownOutcome)
+		if !errors.Is(err, store.ErrUnknownOutcome) {
 			equal(t, 0, load(t, f.Journal, "t", 0).Revision, "revision after an append that did nothing")
 		}
 		appendAll(t, f.Journal, c)
@@ -164,7 +164,7 @@ var journalTests = []test{
 		page, err := f.Journal.Threads(t.Context(), "", 10)
 		noError(t, err, "threads")
 		equal(t, "[t2]", fmt.Sprint(page), "threads left")
-		sameImage(t, engine.JournalImage{}, load(t, f.Journal, "t", 0), "load of a deleted thread")
+		sameImage(t, store.Image{}, load(t, f.Journal, "t", 0), "load of a deleted thread")
 		sameImage(t, imageOf(1, kept), load(t, f.Journal, "t2", 0), "load of another thread")
 		fresh := grow(t, f.Journal, "t", 1)
 		sameImage(t, imageOf(1, fresh), load(t, f.Journal, "t", 0), "load of the thread made anew")

@@ -53,6 +53,8 @@ var finds = map[string]string{
 	"prunes too much":           "history/prune_by_count_and_age",
 	"prunes the newest":         "history/prune_by_count_and_age",
 	"does not prune":            "history/prune_by_count_and_age",
+	"tells not what is pruned":  "history/prune_by_count_and_age",
+	"tells not what is to come": "history/history",
 	"claims are not kept":       "outbox/claim_and_settle",
 	"claims out of order":       "outbox/claim_and_settle",
 	"claims too many":           "outbox/claim_and_settle",
@@ -75,7 +77,7 @@ func TestKitFindsFaults(t *testing.T) {
 	for fault, group := range finds {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKitChild$", "-test.v", "-test.timeout=30s")
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKitChild$", "-test.v", "-test.timeout=5m")
 			cmd.Env = append(os.Environ(), defect+"="+fault)
 			out, err := cmd.CombinedOutput()
 			if fault == "" {
@@ -193,6 +195,15 @@ func (f *faulty) Load(ctx context.Context, thread string, atLeast uint64) (engin
 			return kept, err
 		}
 		f.images[thread] = image
+	}
+	return image, err
+}
+
+func (f *faulty) LoadAt(ctx context.Context, thread string, revision uint64) (engine.JournalImage, error) {
+	image, err := f.Store.LoadAt(ctx, thread, revision)
+	untold := f.fault == "tells not what is pruned" && revision > 0 && revision <= 10 || f.fault == "tells not what is to come" && revision > 10
+	if untold && errors.Is(err, engine.ErrNoRevision) {
+		return image, errors.New("some error")
 	}
 	return image, err
 }

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 var leaseTests = []test{
 	{"acquire is a commit", func(t *testing.T, f Fixture) {
-		leaser, long := f.Journal.(engine.Leaser), time.Hour
+		leaser, long := f.Journal.(store.Leaser), time.Hour
 		commits := grow(t, f.Journal, "t", 2)
 		lease, err := leaser.Acquire(t.Context(), "t", "ann", long)
 		noError(t, err, "acquire")
@@ -27,7 +27,7 @@ var leaseTests = []test{
 			t.Fatalf("the lease commit is %+v", last)
 		}
 		_, err = f.Journal.Append(t.Context(), commit("t", 2))
-		isError(t, err, "append of one who does not know of the lease", engine.ErrJournalConflict, engine.ErrFenced)
+		isError(t, err, "append of one who does not know of the lease", store.ErrConflict, store.ErrFenced)
 		appendAll(t, f.Journal, commits[1]) // a repeat is still a repeat
 
 		c := commit("t", 3)
@@ -36,7 +36,7 @@ var leaseTests = []test{
 		equal(t, 3, load(t, f.Journal, "t", 0).Epoch, "epoch after an append")
 	}},
 	{"acquire of a new thread", func(t *testing.T, f Fixture) {
-		lease, err := f.Journal.(engine.Leaser).Acquire(t.Context(), "t", "ann", time.Hour)
+		lease, err := f.Journal.(store.Leaser).Acquire(t.Context(), "t", "ann", time.Hour)
 		noError(t, err, "acquire")
 		equal(t, 1, lease.Epoch, "epoch")
 		c := commit("t", 1)
@@ -47,12 +47,12 @@ var leaseTests = []test{
 		equal(t, "[t]", fmt.Sprint(page), "threads")
 	}},
 	{"held, taken again by its owner, released", func(t *testing.T, f Fixture) {
-		leaser := f.Journal.(engine.Leaser)
+		leaser := f.Journal.(store.Leaser)
 		first, err := leaser.Acquire(t.Context(), "t", "ann", time.Hour)
 		noError(t, err, "acquire")
 		_, err = leaser.Acquire(t.Context(), "t", "bob", time.Hour)
-		isError(t, err, "acquire of a lease that is held", engine.ErrLeaseHeld)
-		var held *engine.LeaseHeld
+		isError(t, err, "acquire of a lease that is held", store.ErrLeaseHeld)
+		var held *store.LeaseHeld
 		if !errors.As(err, &held) || held.Thread != "t" || held.Owner != "ann" || !held.Until.Equal(first.Until) {
 			t.Fatalf("the error holds %+v, the lease is %+v", held, first)
 		}
@@ -62,17 +62,17 @@ var leaseTests = []test{
 		noError(t, err, "acquire again")
 		equal(t, 2, second.Epoch, "epoch of the second lease")
 		_, err = leaser.Renew(t.Context(), first, time.Hour)
-		isError(t, err, "renew of the first lease", engine.ErrFenced)
-		isError(t, leaser.Release(t.Context(), first), "release of the first lease", engine.ErrFenced)
+		isError(t, err, "renew of the first lease", store.ErrFenced)
+		isError(t, leaser.Release(t.Context(), first), "release of the first lease", store.ErrFenced)
 
 		noError(t, leaser.Release(t.Context(), second), "release")
 		third, err := leaser.Acquire(t.Context(), "t", "bob", time.Hour)
 		noError(t, err, "acquire of a lease that was released")
 		equal(t, 3, third.Epoch, "epoch of the third lease")
-		isError(t, leaser.Release(t.Context(), second), "release after a takeover", engine.ErrFenced)
+		isError(t, leaser.Release(t.Context(), second), "release after a takeover", store.ErrFenced)
 	}},
 	{"expiry and takeover", func(t *testing.T, f Fixture) {
-		leaser := f.Journal.(engine.Leaser)
+		leaser := f.Journal.(store.Leaser)
 		long, short := f.ttl()
 		old, err := leaser.Acquire(t.Context(), "t", "ann", short)
 		noError(t, err, "acquire")
@@ -93,22 +93,22 @@ var leaseTests = []test{
 			zombie.Epoch = old.Epoch
 			_, err = f.Journal.Append(t.Context(), zombie)
 			if base == 2 {
-				isError(t, err, "append of the former owner at the right revision", engine.ErrFenced)
+				isError(t, err, "append of the former owner at the right revision", store.ErrFenced)
 			}
-			isError(t, err, "append of the former owner", engine.ErrFenced, engine.ErrJournalConflict)
+			isError(t, err, "append of the former owner", store.ErrFenced, store.ErrConflict)
 		}
 		_, err = f.Journal.Append(t.Context(), commit("t", 2))
-		isError(t, err, "append without an epoch", engine.ErrFenced)
+		isError(t, err, "append without an epoch", store.ErrFenced)
 		_, err = leaser.Renew(t.Context(), renewed, long)
-		isError(t, err, "renew after a takeover", engine.ErrFenced)
-		isError(t, leaser.Release(t.Context(), renewed), "release after a takeover", engine.ErrFenced)
+		isError(t, err, "renew after a takeover", store.ErrFenced)
+		isError(t, leaser.Release(t.Context(), renewed), "release after a takeover", store.ErrFenced)
 		c := commit("t", 2)
 		c.Epoch = next.Epoch
 		appendAll(t, f.Journal, c)
 	}},
 	{"many want it, one gets it", func(t *testing.T, f Fixture) {
-		leaser := f.Journal.(engine.Leaser)
-		leases := make([]engine.Lease, 16)
+		leaser := f.Journal.(store.Leaser)
+		leases := make([]store.Lease, 16)
 		failures := make([]error, len(leases))
 		var group sync.WaitGroup
 		for n := range leases {
@@ -124,14 +124,14 @@ var leaseTests = []test{
 				equal(t, 1, leases[n].Epoch, "epoch of the winner")
 				continue
 			}
-			isError(t, err, "acquire of a loser", engine.ErrLeaseHeld)
+			isError(t, err, "acquire of a loser", store.ErrLeaseHeld)
 		}
 		equal(t, 1, winners, "winners")
 	}},
 	{"owners that take over from each other", func(t *testing.T, f Fixture) {
 		// Every owner believes its lease to be good for ever. No two commits may
 		// stand on one revision, and none may carry an epoch that was over.
-		leaser := f.Journal.(engine.Leaser)
+		leaser := f.Journal.(store.Leaser)
 		ctx := ctxOf(t)
 		failures := make([]error, 6)
 		var group sync.WaitGroup
@@ -159,10 +159,10 @@ var leaseTests = []test{
 
 // takeTurns acquires leases that are over at once and appends under each until it is
 // fenced off.
-func takeTurns(t *testing.T, leaser engine.Leaser, j engine.Journal, owner string) error {
+func takeTurns(t *testing.T, leaser store.Leaser, j store.Journal, owner string) error {
 	for range 5 {
 		lease, err := leaser.Acquire(ctxOf(t), "t", owner, 0)
-		if errors.Is(err, engine.ErrLeaseHeld) {
+		if errors.Is(err, store.ErrLeaseHeld) {
 			continue // its clock was read a little earlier than that of the holder
 		}
 		if err != nil {
@@ -173,7 +173,7 @@ func takeTurns(t *testing.T, leaser engine.Leaser, j engine.Journal, owner strin
 			c.Epoch = lease.Epoch
 			c.Record = fmt.Appendf(nil, "epoch %d", lease.Epoch)
 			_, err := j.Append(ctxOf(t), c)
-			if errors.Is(err, engine.ErrFenced) || errors.Is(err, engine.ErrJournalConflict) {
+			if errors.Is(err, store.ErrFenced) || errors.Is(err, store.ErrConflict) {
 				break
 			}
 			if err != nil {

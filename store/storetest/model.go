@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // modelTests run random calls, one after the other, against a store and against a
@@ -28,11 +28,11 @@ var modelThreads = []string{"a", "b", "a/1"}
 
 type model struct {
 	threads map[string]*modelThread
-	effects map[engine.EffectRef]bool // true: claimed for good
+	effects map[store.EffectRef]bool // true: claimed for good
 }
 
 type modelThread struct {
-	commits []engine.JournalCommit // lease commits included, which have no record
+	commits []store.Commit // lease commits included, which have no record
 	epoch   uint64
 }
 
@@ -45,9 +45,9 @@ func (m *model) thread(id string) *modelThread {
 
 // runModel makes n random calls.
 func runModel(t *testing.T, f *Fixture, random *rand.Rand, n int) {
-	m := &model{threads: map[string]*modelThread{}, effects: map[engine.EffectRef]bool{}}
-	_, leases := f.Journal.(engine.Leaser)
-	_, outbox := f.Journal.(engine.Outbox)
+	m := &model{threads: map[string]*modelThread{}, effects: map[store.EffectRef]bool{}}
+	_, leases := f.Journal.(store.Leaser)
+	_, outbox := f.Journal.(store.Outbox)
 	for range n {
 		id := modelThreads[random.IntN(len(modelThreads))]
 		switch k := random.IntN(20); {
@@ -58,11 +58,11 @@ func runModel(t *testing.T, f *Fixture, random *rand.Rand, n int) {
 		case k == 11 && leases:
 			m.acquire(t, f.Journal, id)
 		case k == 12:
-			noError(t, f.Journal.Prune(t.Context(), id, engine.PrunePolicy{KeepSnapshots: 1 + random.IntN(2)}), "prune")
+			noError(t, f.Journal.Prune(t.Context(), id, store.PrunePolicy{KeepSnapshots: 1 + random.IntN(2)}), "prune")
 		case k == 13 && random.IntN(4) == 0:
 			noError(t, f.Journal.Delete(t.Context(), id), "delete")
 			delete(m.threads, id)
-			maps.DeleteFunc(m.effects, func(ref engine.EffectRef, _ bool) bool { return ref.Thread == id })
+			maps.DeleteFunc(m.effects, func(ref store.EffectRef, _ bool) bool { return ref.Thread == id })
 		case k == 14 && outbox:
 			m.claim(t, f.Journal, random)
 		case k == 15 && f.Reopen != nil && random.IntN(4) == 0:
@@ -72,7 +72,7 @@ func runModel(t *testing.T, f *Fixture, random *rand.Rand, n int) {
 	}
 }
 
-func (m *model) append(t *testing.T, j engine.Journal, id string, random *rand.Rand) {
+func (m *model) append(t *testing.T, j store.Journal, id string, random *rand.Rand) {
 	thread := m.thread(id)
 	have := uint64(len(thread.commits))
 	c := commit(id, have)
@@ -90,7 +90,7 @@ func (m *model) append(t *testing.T, j engine.Journal, id string, random *rand.R
 		}
 	}
 	for range random.IntN(3) {
-		c.Effects = append(c.Effects, engine.JournalEffect{Lane: "lane", Body: []byte{byte(random.IntN(256))}})
+		c.Effects = append(c.Effects, store.Effect{Lane: "lane", Body: []byte{byte(random.IntN(256))}})
 	}
 	for ref := range m.effects {
 		if random.IntN(4) == 0 {
@@ -100,10 +100,10 @@ func (m *model) append(t *testing.T, j engine.Journal, id string, random *rand.R
 	revision, err := j.Append(t.Context(), c)
 	switch {
 	case wrong == 1 && thread.epoch > 0:
-		isError(t, err, "append with an old epoch", engine.ErrFenced)
+		isError(t, err, "append with an old epoch", store.ErrFenced)
 		return
 	case wrong == 0:
-		isError(t, err, "append at another revision", engine.ErrJournalConflict)
+		isError(t, err, "append at another revision", store.ErrConflict)
 		return
 	}
 	noError(t, err, "append to %s at %d", id, have)
@@ -114,26 +114,26 @@ func (m *model) append(t *testing.T, j engine.Journal, id string, random *rand.R
 		delete(m.effects, ref)
 	}
 	for i := range c.Effects {
-		m.effects[engine.EffectRef{Thread: id, Revision: revision, Index: uint32(i)}] = false
+		m.effects[store.EffectRef{Thread: id, Revision: revision, Index: uint32(i)}] = false
 	}
 }
 
 // repeat sends the newest commit again; it changes nothing.
-func (m *model) repeat(t *testing.T, j engine.Journal, id string) {
+func (m *model) repeat(t *testing.T, j store.Journal, id string) {
 	thread := m.thread(id)
 	if len(thread.commits) > 0 {
 		appendAll(t, j, thread.commits[len(thread.commits)-1])
 	}
 }
 
-func (m *model) acquire(t *testing.T, j engine.Journal, id string) {
-	lease, err := j.(engine.Leaser).Acquire(t.Context(), id, "kit", time.Hour)
+func (m *model) acquire(t *testing.T, j store.Journal, id string) {
+	lease, err := j.(store.Leaser).Acquire(t.Context(), id, "kit", time.Hour)
 	noError(t, err, "acquire")
 	thread := m.thread(id)
 	equal(t, uint64(len(thread.commits))+1, lease.Epoch, "epoch")
 	thread.epoch = lease.Epoch
 	image := load(t, j, id, lease.Epoch)
-	c := engine.JournalCommit{ID: image.LastID, Thread: id, Base: lease.Epoch - 1, Epoch: lease.Epoch}
+	c := store.Commit{ID: image.LastID, Thread: id, Base: lease.Epoch - 1, Epoch: lease.Epoch}
 	if n := len(image.Tail); n > 0 {
 		c.Time = image.Tail[n-1].Time // the store's
 	}
@@ -142,8 +142,8 @@ func (m *model) acquire(t *testing.T, j engine.Journal, id string) {
 }
 
 // claim takes some effects, checks their order, and settles half of them.
-func (m *model) claim(t *testing.T, j engine.Journal, random *rand.Rand) {
-	var free []engine.EffectRef
+func (m *model) claim(t *testing.T, j store.Journal, random *rand.Rand) {
+	var free []store.EffectRef
 	for ref, claimed := range m.effects {
 		if !claimed {
 			free = append(free, ref)
@@ -152,7 +152,7 @@ func (m *model) claim(t *testing.T, j engine.Journal, random *rand.Rand) {
 	limit := random.IntN(len(free) + 2)
 	claims := claim(t, j, "lane", limit, time.Hour)
 	equal(t, min(limit, len(free)), len(claims), "claims of at most %d among %d", limit, len(free))
-	last := map[string]engine.EffectRef{}
+	last := map[string]store.EffectRef{}
 	for _, c := range claims {
 		if !slices.Contains(free, c.Ref) {
 			t.Fatalf("effect %s was claimed, or settled, or never emitted", c.Ref)
@@ -163,14 +163,14 @@ func (m *model) claim(t *testing.T, j engine.Journal, random *rand.Rand) {
 		last[c.Ref.Thread] = c.Ref
 		m.effects[c.Ref] = true
 		if random.IntN(2) == 0 {
-			settle(t, j, c, engine.Settlement{})
+			settle(t, j, c, store.Settlement{})
 			delete(m.effects, c.Ref)
 		}
 	}
 }
 
-func (m *model) compare(t *testing.T, j engine.Journal, id string) {
-	want := engine.JournalImage{}
+func (m *model) compare(t *testing.T, j store.Journal, id string) {
+	want := store.Image{}
 	if thread := m.threads[id]; thread != nil {
 		want = imageOf(1, thread.commits)
 		want.Epoch = thread.epoch

@@ -9,21 +9,21 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // withEffects is a commit that emits n effects on a lane.
-func withEffects(thread string, base uint64, lane string, n int) engine.JournalCommit {
+func withEffects(thread string, base uint64, lane string, n int) store.Commit {
 	c := commit(thread, base)
 	for i := range n {
-		c.Effects = append(c.Effects, engine.JournalEffect{Lane: lane, Body: fmt.Appendf(nil, "effect %d of %s after %d", i, thread, base)})
+		c.Effects = append(c.Effects, store.Effect{Lane: lane, Body: fmt.Appendf(nil, "effect %d of %s after %d", i, thread, base)})
 	}
 	return c
 }
 
-func claim(t testing.TB, j engine.Journal, lane string, limit int, ttl time.Duration) []engine.Claim {
+func claim(t testing.TB, j store.Journal, lane string, limit int, ttl time.Duration) []store.Claim {
 	t.Helper()
-	claims, err := j.(engine.Outbox).Claim(ctxOf(t), lane, "worker", limit, ttl)
+	claims, err := j.(store.Outbox).Claim(ctxOf(t), lane, "worker", limit, ttl)
 	noError(t, err, "claim on lane %q", lane)
 	if len(claims) > max(limit, 0) {
 		t.Fatalf("claim of at most %d gave %d", limit, len(claims))
@@ -32,20 +32,20 @@ func claim(t testing.TB, j engine.Journal, lane string, limit int, ttl time.Dura
 }
 
 // claimOne claims an effect that has to be there.
-func claimOne(t testing.TB, j engine.Journal, lane string, ttl time.Duration) engine.Claim {
+func claimOne(t testing.TB, j store.Journal, lane string, ttl time.Duration) store.Claim {
 	t.Helper()
 	claims := claim(t, j, lane, 1, ttl)
 	equal(t, 1, len(claims), "effects to claim on lane %q", lane)
 	return claims[0]
 }
 
-func settle(t testing.TB, j engine.Journal, c engine.Claim, how engine.Settlement) {
+func settle(t testing.TB, j store.Journal, c store.Claim, how store.Settlement) {
 	t.Helper()
-	noError(t, j.(engine.Outbox).Settle(ctxOf(t), c, how), "settle %s as %+v", c.Ref, how)
+	noError(t, j.(store.Outbox).Settle(ctxOf(t), c, how), "settle %s as %+v", c.Ref, how)
 }
 
 // keys lists the references of claims.
-func keys(claims []engine.Claim) string {
+func keys(claims []store.Claim) string {
 	var all []string
 	for _, c := range claims {
 		all = append(all, c.Ref.String())
@@ -68,8 +68,8 @@ var outboxTests = []test{
 		equal(t, "t/1/2 t/3/0", keys(second), "second claim")
 		equal(t, "", keys(claim(t, f.Journal, "mail", 10, long)), "third claim")
 		for _, c := range slices.Concat(first, second) {
-			settle(t, f.Journal, c, engine.Settlement{})
-			settle(t, f.Journal, c, engine.Settlement{}) // the answer got lost, and it asks again
+			settle(t, f.Journal, c, store.Settlement{})
+			settle(t, f.Journal, c, store.Settlement{}) // the answer got lost, and it asks again
 		}
 		f.wait(time.Millisecond)
 		equal(t, "", keys(claim(t, f.Journal, "mail", 10, long)), "claim when all is settled")
@@ -78,7 +78,7 @@ var outboxTests = []test{
 		for base := range uint64(4) {
 			for _, thread := range []string{"a", "b"} {
 				c := withEffects(thread, base, "x", 1)
-				c.Effects = append(c.Effects, engine.JournalEffect{Lane: "y"}, engine.JournalEffect{Lane: "x/y"}, engine.JournalEffect{Lane: ""})
+				c.Effects = append(c.Effects, store.Effect{Lane: "y"}, store.Effect{Lane: "x/y"}, store.Effect{Lane: ""})
 				appendAll(t, f.Journal, c)
 			}
 		}
@@ -98,7 +98,7 @@ var outboxTests = []test{
 	{"not before its time", func(t *testing.T, f Fixture) {
 		// The clock of the store is unknown here, so it is read off a lease.
 		now := time.Now()
-		if leaser, ok := f.Journal.(engine.Leaser); ok {
+		if leaser, ok := f.Journal.(store.Leaser); ok {
 			lease, err := leaser.Acquire(t.Context(), "clock", "kit", 0)
 			noError(t, err, "acquire")
 			now = lease.Until
@@ -119,16 +119,16 @@ var outboxTests = []test{
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2))
 		_, short := f.ttl()
 		first := claimOne(t, f.Journal, "mail", time.Hour)
-		settle(t, f.Journal, first, engine.Settlement{RetryAt: time.Unix(1, 0), Error: "busy"})
+		settle(t, f.Journal, first, store.Settlement{RetryAt: time.Unix(1, 0), Error: "busy"})
 		again := claim(t, f.Journal, "mail", 10, short)
 		equal(t, "t/1/0 t/1/1", keys(again), "a retry comes in order")
 		equal(t, 2, again[0].Attempts, "attempts")
 		if again[0].Token == first.Token {
 			t.Fatal("two claims have one token")
 		}
-		isError(t, f.Journal.(engine.Outbox).Settle(t.Context(), first, engine.Settlement{}), "settle of the first claim", engine.ErrFenced)
+		isError(t, f.Journal.(store.Outbox).Settle(t.Context(), first, store.Settlement{}), "settle of the first claim", store.ErrFenced)
 		for _, c := range again {
-			settle(t, f.Journal, c, engine.Settlement{RetryAt: time.Now().AddDate(100, 0, 0)})
+			settle(t, f.Journal, c, store.Settlement{RetryAt: time.Now().AddDate(100, 0, 0)})
 		}
 		f.wait(2 * short)
 		equal(t, "", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "before the time of the retry")
@@ -136,7 +136,7 @@ var outboxTests = []test{
 	{"dead", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2))
 		_, short := f.ttl()
-		settle(t, f.Journal, claimOne(t, f.Journal, "mail", short), engine.Settlement{Dead: true, Error: "no such address"})
+		settle(t, f.Journal, claimOne(t, f.Journal, "mail", short), store.Settlement{Dead: true, Error: "no such address"})
 		f.wait(2 * short)
 		equal(t, "t/1/1", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is not dead")
 	}},
@@ -148,14 +148,14 @@ var outboxTests = []test{
 		second := claim(t, f.Journal, "mail", 10, short)
 		equal(t, "t/1/0", keys(second), "claim after the first ran out")
 		equal(t, 2, second[0].Attempts, "attempts")
-		outbox := f.Journal.(engine.Outbox)
-		for _, how := range []engine.Settlement{{}, {Dead: true}, {RetryAt: time.Unix(1, 0)}} {
-			isError(t, outbox.Settle(t.Context(), first, how), "settle by a stale claim", engine.ErrFenced)
+		outbox := f.Journal.(store.Outbox)
+		for _, how := range []store.Settlement{{}, {Dead: true}, {RetryAt: time.Unix(1, 0)}} {
+			isError(t, outbox.Settle(t.Context(), first, how), "settle by a stale claim", store.ErrFenced)
 		}
 		f.wait(short)
-		settle(t, f.Journal, second[0], engine.Settlement{}) // it ran out, but nobody else has it
-		err := outbox.Settle(t.Context(), first, engine.Settlement{RetryAt: time.Unix(1, 0)})
-		isError(t, err, "retry of what is settled", engine.ErrFenced)
+		settle(t, f.Journal, second[0], store.Settlement{}) // it ran out, but nobody else has it
+		err := outbox.Settle(t.Context(), first, store.Settlement{RetryAt: time.Unix(1, 0)})
+		isError(t, err, "retry of what is settled", store.ErrFenced)
 		f.wait(short)
 		equal(t, "", keys(claim(t, f.Journal, "mail", 10, short)), "claim of what is settled")
 	}},
@@ -163,33 +163,33 @@ var outboxTests = []test{
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 3), withEffects("u", 0, "mail", 1))
 		claimed := claimOne(t, f.Journal, "mail", time.Hour)
 		c := withEffects("t", 1, "mail", 1)
-		c.Settles = []engine.EffectRef{
+		c.Settles = []store.EffectRef{
 			{Thread: "t", Revision: 1, Index: 0}, {Thread: "t", Revision: 1, Index: 1},
 			{Thread: "u", Revision: 1, Index: 0}, {Thread: "nobody", Revision: 7, Index: 9},
 		}
 		appendAll(t, f.Journal, c, c) // the second is a repeat
 		equal(t, "t/1/2 t/2/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is left")
-		settle(t, f.Journal, claimed, engine.Settlement{})
+		settle(t, f.Journal, claimed, store.Settlement{})
 	}},
 	{"a refused commit emits and settles nothing", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 1))
 		c := withEffects("t", 0, "mail", 5)
-		c.Settles = []engine.EffectRef{{Thread: "t", Revision: 1, Index: 0}}
+		c.Settles = []store.EffectRef{{Thread: "t", Revision: 1, Index: 0}}
 		_, err := f.Journal.Append(t.Context(), c)
-		isError(t, err, "append", engine.ErrJournalConflict)
+		isError(t, err, "append", store.ErrConflict)
 		equal(t, "t/1/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "effects")
 	}},
 	{"delete drops the effects, prune does not", func(t *testing.T, f Fixture) {
 		appendAll(t, f.Journal, withEffects("t", 0, "mail", 2), snapshotCommit("t", 1), snapshotCommit("t", 2), withEffects("t2", 0, "mail", 1))
-		noError(t, f.Journal.Prune(t.Context(), "t", engine.PrunePolicy{KeepSnapshots: 1}), "prune")
+		noError(t, f.Journal.Prune(t.Context(), "t", store.PrunePolicy{KeepSnapshots: 1}), "prune")
 		_, short := f.ttl()
 		claims := claim(t, f.Journal, "mail", 10, short)
 		equal(t, 3, len(claims), "claims after prune")
 		noError(t, f.Journal.Delete(t.Context(), "t"), "delete")
 		f.wait(2 * short)
 		equal(t, "t2/1/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "claims after delete")
-		err := f.Journal.(engine.Outbox).Settle(t.Context(), claims[0], engine.Settlement{RetryAt: time.Unix(1, 0)})
-		isError(t, err, "retry of what was deleted", engine.ErrFenced)
+		err := f.Journal.(store.Outbox).Settle(t.Context(), claims[0], store.Settlement{RetryAt: time.Unix(1, 0)})
+		isError(t, err, "retry of what was deleted", store.ErrFenced)
 	}},
 	{"many workers", func(t *testing.T, f Fixture) {
 		const commits, effects = 10, 10
@@ -197,13 +197,13 @@ var outboxTests = []test{
 			appendAll(t, f.Journal, withEffects("t", base, "mail", effects))
 		}
 		var mu sync.Mutex
-		delivered := map[engine.EffectRef]int{}
+		delivered := map[store.EffectRef]int{}
 		var group sync.WaitGroup
 		failures := make([]error, 8)
 		for n := range failures {
 			group.Go(func() {
 				for failures[n] == nil {
-					claims, err := f.Journal.(engine.Outbox).Claim(ctxOf(t), "mail", fmt.Sprint(n), 7, time.Hour)
+					claims, err := f.Journal.(store.Outbox).Claim(ctxOf(t), "mail", fmt.Sprint(n), 7, time.Hour)
 					failures[n] = err
 					if len(claims) == 0 {
 						return
@@ -212,7 +212,7 @@ var outboxTests = []test{
 						mu.Lock()
 						delivered[c.Ref]++
 						mu.Unlock()
-						failures[n] = errors.Join(failures[n], f.Journal.(engine.Outbox).Settle(ctxOf(t), c, engine.Settlement{}))
+						failures[n] = errors.Join(failures[n], f.Journal.(store.Outbox).Settle(ctxOf(t), c, store.Settlement{}))
 					}
 				}
 			})

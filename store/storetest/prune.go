@@ -8,17 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
-// historian is implemented by stores that can show a thread as it was.
-type historian interface {
-	LoadAt(ctx context.Context, thread string, revision uint64) (engine.JournalImage, error)
-}
-
 // tenCommits makes a thread of ten commits with snapshots at revisions 3, 6 and 9.
-func tenCommits(t *testing.T, j engine.Journal) []engine.JournalCommit {
-	var commits []engine.JournalCommit
+func tenCommits(t *testing.T, j store.Journal) []store.Commit {
+	var commits []store.Commit
 	for base := range uint64(10) {
 		c := commit("t", base)
 		if base%3 == 2 {
@@ -34,42 +29,43 @@ var pruneTests = []test{
 	{"prune by count and age", func(t *testing.T, f Fixture) {
 		at := func(revision uint64) time.Time { return commit("t", revision-1).Time }
 		for _, tt := range []struct {
-			policy engine.PrunePolicy
+			policy store.PrunePolicy
 			oldest uint64 // revision that is still kept
 		}{
-			{engine.PrunePolicy{}, 1},
-			{engine.PrunePolicy{KeepSnapshots: 4}, 1},
-			{engine.PrunePolicy{Before: at(1)}, 1},
-			{engine.PrunePolicy{KeepSnapshots: 3}, 3},
-			{engine.PrunePolicy{KeepSnapshots: 2}, 6},
-			{engine.PrunePolicy{Before: at(3)}, 3},
-			{engine.PrunePolicy{Before: at(4)}, 6},
-			{engine.PrunePolicy{KeepSnapshots: 2, Before: at(9)}, 9},
-			{engine.PrunePolicy{KeepSnapshots: 1, Before: at(4)}, 9},
-			{engine.PrunePolicy{Before: at(100)}, 9},
-			{engine.PrunePolicy{KeepSnapshots: 1}, 9},
+			{store.PrunePolicy{}, 1},
+			{store.PrunePolicy{KeepSnapshots: 4}, 1},
+			{store.PrunePolicy{Before: at(1)}, 1},
+			{store.PrunePolicy{KeepSnapshots: 3}, 3},
+			{store.PrunePolicy{KeepSnapshots: 2}, 6},
+			{store.PrunePolicy{Before: at(3)}, 3},
+			{store.PrunePolicy{Before: at(4)}, 6},
+			{store.PrunePolicy{KeepSnapshots: 2, Before: at(9)}, 9},
+			{store.PrunePolicy{KeepSnapshots: 1, Before: at(4)}, 9},
+			{store.PrunePolicy{Before: at(100)}, 9},
+			{store.PrunePolicy{KeepSnapshots: 1}, 9},
 		} {
 			noError(t, f.Journal.Delete(t.Context(), "t"), "delete")
 			commits := tenCommits(t, f.Journal)
 			noError(t, f.Journal.Prune(t.Context(), "t", tt.policy), "prune by %+v", tt.policy)
 			sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 0), fmt.Sprintf("load after prune by %+v", tt.policy))
 			appendAll(t, f.Journal, commits[8], commits[9]) // repeats: from the newest snapshot on ids are kept
-			h, ok := f.Journal.(historian)
+			h, ok := f.Journal.(store.Historian)
 			for revision := uint64(1); ok && revision <= 10; revision++ {
 				image, err := h.LoadAt(t.Context(), "t", revision)
-				if (revision >= max(tt.oldest, 1)) != (err == nil) {
-					t.Fatalf("prune by %+v, load at %d: %v; the oldest kept is %d", tt.policy, revision, err, tt.oldest)
+				doing := fmt.Sprintf("prune by %+v, load at %d, where the oldest kept is %d", tt.policy, revision, tt.oldest)
+				if revision < tt.oldest {
+					isError(t, err, doing, store.ErrNoRevision)
+					continue
 				}
-				if err == nil {
-					sameImage(t, imageOf(1, commits[:revision]), image, fmt.Sprintf("load at %d", revision))
-				}
+				noError(t, err, "%s", doing)
+				sameImage(t, imageOf(1, commits[:revision]), image, doing)
 			}
 			appendAll(t, f.Journal, commit("t", 10))
 		}
 	}},
 	{"prune without a snapshot", func(t *testing.T, f Fixture) {
 		commits := grow(t, f.Journal, "t", 3)
-		policy := engine.PrunePolicy{KeepSnapshots: 1, Before: time.Now().AddDate(100, 0, 0)}
+		policy := store.PrunePolicy{KeepSnapshots: 1, Before: time.Now().AddDate(100, 0, 0)}
 		noError(t, f.Journal.Prune(t.Context(), "t", policy), "prune")
 		noError(t, f.Journal.Prune(t.Context(), "nobody", policy), "prune of a thread that is not there")
 		sameImage(t, imageOf(1, commits), load(t, f.Journal, "t", 0), "load")
@@ -78,7 +74,7 @@ var pruneTests = []test{
 		equal(t, "[t]", fmt.Sprint(page), "threads")
 	}},
 	{"history", func(t *testing.T, f Fixture) {
-		h, ok := f.Journal.(historian)
+		h, ok := f.Journal.(store.Historian)
 		if !ok {
 			t.Log("the store has no LoadAt")
 			return
@@ -90,13 +86,11 @@ var pruneTests = []test{
 			sameImage(t, imageOf(1, commits[:revision+1]), image, "past image")
 		}
 		for _, revision := range []uint64{0, 11, 1<<64 - 1} {
-			if _, err := h.LoadAt(t.Context(), "t", revision); err == nil {
-				t.Fatalf("load at %d of 10 must fail", revision)
-			}
+			_, err := h.LoadAt(t.Context(), "t", revision)
+			isError(t, err, fmt.Sprintf("load at %d of 10", revision), store.ErrNoRevision)
 		}
-		if _, err := h.LoadAt(t.Context(), "nobody", 1); err == nil {
-			t.Fatal("load at 1 of a thread that is not there must fail")
-		}
+		_, err := h.LoadAt(t.Context(), "nobody", 1)
+		isError(t, err, "load at 1 of a thread that is not there", store.ErrNoRevision)
 	}},
 	{"prune while others append and load", func(t *testing.T, f Fixture) {
 		const commits = 60
@@ -114,7 +108,7 @@ var pruneTests = []test{
 					case round <- struct{}{}:
 					default:
 					}
-					err := f.Journal.Prune(ctx, "t", engine.PrunePolicy{KeepSnapshots: 1 + i})
+					err := f.Journal.Prune(ctx, "t", store.PrunePolicy{KeepSnapshots: 1 + i})
 					image, loadErr := f.Journal.Load(ctx, "t", 0)
 					if loadErr == nil && image.Revision > 0 {
 						loadErr = checkChain(image)
@@ -126,7 +120,7 @@ var pruneTests = []test{
 				}
 			})
 		}
-		var all []engine.JournalCommit
+		var all []store.Commit
 		for base := range uint64(commits) {
 			c := commit("t", base)
 			if base%4 == 1 {
@@ -149,7 +143,7 @@ var pruneTests = []test{
 }
 
 // checkChain reports an image that is not a snapshot and all records after it.
-func checkChain(image engine.JournalImage) error {
+func checkChain(image store.Image) error {
 	at := image.SnapshotAt
 	for _, r := range image.Tail {
 		if at++; r.Revision != at {

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 var raceTests = []test{
@@ -37,7 +37,7 @@ var raceTests = []test{
 				equal(t, 1, won.Load(), "winners of revision %d among %d writers", base+1, writers)
 				for _, err := range failures {
 					if err != nil {
-						isError(t, err, "a loser's append", engine.ErrJournalConflict)
+						isError(t, err, "a loser's append", store.ErrConflict)
 					}
 				}
 			}
@@ -55,7 +55,7 @@ var raceTests = []test{
 		for _, err := range failures {
 			noError(t, err, "append of the same commit")
 		}
-		sameImage(t, imageOf(1, []engine.JournalCommit{c}), load(t, f.Journal, "t", 0), "load")
+		sameImage(t, imageOf(1, []store.Commit{c}), load(t, f.Journal, "t", 0), "load")
 	}},
 	{"no fork, none lost", func(t *testing.T, f Fixture) {
 		for _, w := range []Work{
@@ -71,7 +71,7 @@ var raceTests = []test{
 	}},
 }
 
-func runWork(ctx context.Context, j engine.Journal, w Work) (acks []Ack, err error) {
+func runWork(ctx context.Context, j store.Journal, w Work) (acks []Ack, err error) {
 	var mu sync.Mutex
 	err = w.Run(ctx, j, func(a Ack) {
 		mu.Lock()

@@ -6,17 +6,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // Fixture is an empty store that is open, and what the kit may do with it.
 type Fixture struct {
 	// Journal is the store. The kit may close it; the opener registers its own cleanup.
-	Journal engine.Journal
+	Journal store.Journal
 
 	// Reopen closes the store, unless the kit did, and opens it again with what it kept.
 	// Nil: nothing outlives a Close.
-	Reopen func(t *testing.T) engine.Journal
+	Reopen func(t *testing.T) store.Journal
 
 	// Advance moves the store's clock forward. Nil: the store has the real clock, and
 	// the kit waits for it where it has to.
@@ -35,8 +35,8 @@ type Opener func(t *testing.T) Fixture
 func Run(t *testing.T, open Opener) {
 	t.Helper()
 	probe := open(t).Journal
-	_, leases := probe.(engine.Leaser)
-	_, outbox := probe.(engine.Outbox)
+	_, leases := probe.(store.Leaser)
+	_, outbox := probe.(store.Outbox)
 	caps := probe.Caps()
 
 	group := func(name string, wanted bool, tests []test) {

@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // Work is a job for Serve: writers that fight over threads. Each writer takes the
@@ -39,7 +39,7 @@ type Ack struct {
 // Run runs the job on a store and calls ack for each acknowledged commit, from
 // several goroutines. It resolves unknown outcomes by repeating the commit. It
 // returns when the work is done, with nil when ctx ended it.
-func (w Work) Run(ctx context.Context, j engine.Journal, ack func(Ack)) error {
+func (w Work) Run(ctx context.Context, j store.Journal, ack func(Ack)) error {
 	failures := make([]error, w.Writers)
 	var writers sync.WaitGroup
 	for n := range w.Writers {
@@ -51,15 +51,15 @@ func (w Work) Run(ctx context.Context, j engine.Journal, ack func(Ack)) error {
 	return errors.Join(failures...)
 }
 
-func (w Work) write(ctx context.Context, j engine.Journal, random *rand.Rand, writer int, ack func(Ack)) error {
+func (w Work) write(ctx context.Context, j store.Journal, random *rand.Rand, writer int, ack func(Ack)) error {
 	base := map[string]uint64{}
 	for won := 0; (w.Commits == 0 || won < w.Commits) && ctx.Err() == nil; {
 		c := w.next(random, w.Threads[(writer+won)%len(w.Threads)], base)
 		revision, err := j.Append(ctx, c)
-		for tries := 0; errors.Is(err, engine.ErrUnknownOutcome) && ctx.Err() == nil && tries < 1000; tries++ {
+		for tries := 0; errors.Is(err, store.ErrUnknownOutcome) && ctx.Err() == nil && tries < 1000; tries++ {
 			revision, err = j.Append(ctx, c)
 		}
-		var conflict *engine.JournalConflict
+		var conflict *store.Conflict
 		switch {
 		case err == nil && revision != c.Base+1:
 			return fmt.Errorf("storetest: append to %s at %d returned revision %d", c.Thread, c.Base, revision)
@@ -83,8 +83,8 @@ func (w Work) write(ctx context.Context, j engine.Journal, random *rand.Rand, wr
 
 // next makes a commit; its record follows from its id, so that CheckRecord can tell
 // whether it is whole.
-func (w Work) next(random *rand.Rand, thread string, base map[string]uint64) engine.JournalCommit {
-	c := engine.JournalCommit{Thread: thread, Base: base[thread], Time: time.Unix(int64(base[thread]), 0)}
+func (w Work) next(random *rand.Rand, thread string, base map[string]uint64) store.Commit {
+	c := store.Commit{Thread: thread, Base: base[thread], Time: time.Unix(int64(base[thread]), 0)}
 	for i := range c.ID {
 		c.ID[i] = byte(random.Uint32())
 	}
@@ -131,7 +131,7 @@ func CheckRecord(id [16]byte, record []byte) error {
 // acknowledged: every one must be there, no revision may have two, and every record
 // must be whole. Of records before the newest snapshot it sees the
 // acknowledgements only.
-func Check(ctx context.Context, j engine.Journal, acks []Ack) error {
+func Check(ctx context.Context, j store.Journal, acks []Ack) error {
 	threads := map[string]map[uint64][16]byte{}
 	var faults []error
 	for _, a := range acks {
@@ -154,7 +154,7 @@ func Check(ctx context.Context, j engine.Journal, acks []Ack) error {
 	return errors.Join(faults...)
 }
 
-func checkThread(thread string, image engine.JournalImage, acked map[uint64][16]byte) (faults []error) {
+func checkThread(thread string, image store.Image, acked map[uint64][16]byte) (faults []error) {
 	if err := checkChain(image); err != nil {
 		faults = append(faults, fmt.Errorf("storetest: %s: %w", thread, err))
 	}
@@ -182,7 +182,7 @@ func checkThread(thread string, image engine.JournalImage, acked map[uint64][16]
 
 // Serve is the child's side of a job: it reads one Work as text from in, runs it on
 // the store, and writes each acknowledgement to out when it has come, one a line.
-func Serve(ctx context.Context, j engine.Journal, in io.Reader, out io.Writer) error {
+func Serve(ctx context.Context, j store.Journal, in io.Reader, out io.Writer) error {
 	line, err := bufio.NewReader(in).ReadString('\n')
 	if err != nil {
 		return fmt.Errorf("storetest: read the job: %w", err)
