@@ -51,6 +51,12 @@ type Options struct {
 	// Dir is the directory that files are written below; "" means the current one.
 	// It must exist when the first entry is written.
 	Dir string
+	// DirOf finds the directory for an entry by the state of its thread, for an engine
+	// whose threads work in several; "" or a nil DirOf means Dir. It must be safe for
+	// concurrent use.
+	DirOf func(*state.Snapshot) string
+	// Sync has each entry on the disk before it counts as delivered.
+	Sync bool
 	// Now is the clock of the entries; nil means time.Now.
 	Now func() time.Time
 }
@@ -58,22 +64,24 @@ type Options struct {
 // Plugin writes audit files. It opens each when the first entry for it comes and
 // appends to it. It is safe for concurrent use, also by several engines.
 type Plugin struct {
-	dir string
-	now func() time.Time
+	opts Options
 
 	mu     sync.Mutex
 	closed bool
-	root   *os.Root
-	files  map[string]*os.File
+	roots  map[string]*os.Root // by directory
+	files  map[place]*os.File
 }
+
+// place is a file: a directory, and a name below it.
+type place struct{ dir, name string }
 
 // New returns the plugin.
 func New(o Options) *Plugin {
-	p := &Plugin{dir: cmp.Or(o.Dir, "."), now: o.Now, files: map[string]*os.File{}}
-	if p.now == nil {
-		p.now = time.Now
+	o.Dir = cmp.Or(o.Dir, ".")
+	if o.Now == nil {
+		o.Now = time.Now
 	}
-	return p
+	return &Plugin{opts: o, roots: map[string]*os.Root{}, files: map[place]*os.File{}}
 }
 
 // Name returns "audit".
@@ -104,7 +112,7 @@ func (p *Plugin) OnActivate(spec engine.AgentSpec, b *engine.Batch) error {
 var errClosed = errors.New("audit: the plugin was closed")
 
 func (p *Plugin) write(ctx context.Context, snap *state.Snapshot, e Entry) error {
-	l := line{Time: p.now().UTC(), Entry: e}
+	l := line{Time: p.opts.Now().UTC(), Entry: e}
 	if id, ok := effects.IDFrom(ctx); ok {
 		l.ID = id.String()
 	}
@@ -112,42 +120,52 @@ func (p *Plugin) write(ctx context.Context, snap *state.Snapshot, e Entry) error
 	if err != nil {
 		return err
 	}
+	at := place{p.opts.Dir, cmp.Or(file.Get(snap), DefaultPath)}
+	if p.opts.DirOf != nil {
+		at.dir = cmp.Or(p.opts.DirOf(snap), at.dir)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	f, err := p.open(cmp.Or(file.Get(snap), DefaultPath))
+	f, err := p.open(at)
 	if err != nil {
 		return err
 	}
 	// One write per line, so that lines of several processes do not mix.
 	if _, err = f.Write(append(text, '\n')); err != nil {
-		return fmt.Errorf("audit: an entry was lost: %w", err)
+		return fmt.Errorf("audit: an entry was not written: %w", err)
+	}
+	if p.opts.Sync {
+		if err := f.Sync(); err != nil {
+			return fmt.Errorf("audit: an entry may not be on the disk: %w", err)
+		}
 	}
 	return nil
 }
 
-// open returns the file of that name. The lock is held.
-func (p *Plugin) open(name string) (*os.File, error) {
+// open returns the file of that place. The lock is held.
+func (p *Plugin) open(at place) (*os.File, error) {
 	if p.closed {
 		return nil, errClosed
 	}
-	if f, ok := p.files[name]; ok {
+	if f, ok := p.files[at]; ok {
 		return f, nil
 	}
-	if p.root == nil {
-		root, err := os.OpenRoot(p.dir)
-		if err != nil {
+	root, ok := p.roots[at.dir]
+	if !ok {
+		var err error
+		if root, err = os.OpenRoot(at.dir); err != nil {
 			return nil, fmt.Errorf("audit: cannot open the directory: %w", err)
 		}
-		p.root = root
+		p.roots[at.dir] = root
 	}
-	if err := p.root.MkdirAll(path.Dir(name), 0o777); err != nil {
-		return nil, fmt.Errorf("audit: cannot make the folder of %s: %w", name, err)
+	if err := root.MkdirAll(path.Dir(at.name), 0o777); err != nil {
+		return nil, fmt.Errorf("audit: cannot make the folder of %s: %w", at.name, err)
 	}
-	f, err := p.root.OpenFile(name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	f, err := root.OpenFile(at.name, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("audit: cannot open the file: %w", err)
 	}
-	p.files[name] = f
+	p.files[at] = f
 	return f, nil
 }
 
@@ -163,8 +181,8 @@ func (p *Plugin) Close(context.Context) error {
 	for _, f := range p.files {
 		errs = append(errs, f.Close())
 	}
-	if p.root != nil {
-		errs = append(errs, p.root.Close())
+	for _, root := range p.roots {
+		errs = append(errs, root.Close())
 	}
 	return errors.Join(errs...)
 }

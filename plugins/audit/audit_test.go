@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/audit"
+	"github.com/ddd26017/fixpoint/state"
+	"github.com/ddd26017/fixpoint/store/memstore"
 )
 
 // entries reads an audit file.
@@ -145,6 +148,87 @@ func TestFailureStopsNothing(t *testing.T) {
 			require.NoError(t, p.Close(t.Context()))
 			require.NoError(t, p.Close(t.Context()), "closing twice is fine")
 		})
+	}
+}
+
+// Capability B7. What could not be written is written by a later process, with the ids
+// that it had, and only that.
+func TestNoEntryIsLost(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "d")
+	journal := memstore.New(memstore.Options{})
+	build := func() (*engine.Engine, *enginetest.Recorder, *audit.Plugin) {
+		p := audit.New(audit.Options{Dir: dir, Sync: true})
+		config, rec := enginetest.Config(t, p, guarded())
+		config.Model, config.Journal = script(), journal
+		eng, err := engine.New(config)
+		require.NoError(t, err)
+		return eng, rec, p
+	}
+	first, rec, p := build()
+	th, err := first.NewThread("t")
+	require.NoError(t, err)
+	res, err := th.Run(t.Context(), engine.AgentSpec{ID: "a"}, engine.Prompt("go"))
+	require.NoError(t, err)
+	require.Equal(t, 3, res.Stats.EffectsFailed, "there is no directory")
+	require.NoError(t, p.Close(t.Context()))
+	want := map[any]bool{}
+	for _, e := range enginetest.Select[engine.EffectFinished](rec.Events()) {
+		want[e.ID.String()] = true
+	}
+	require.Len(t, want, 3)
+
+	require.NoError(t, os.Mkdir(dir, 0o755))
+	second, _, _ := build()
+	rep, err := second.DeliverOutbox(t.Context())
+	require.NoError(t, err)
+	require.Equal(t, engine.OutboxReport{Delivered: 3}, rep)
+	rep, err = second.DeliverOutbox(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, rep)
+	th, err = second.OpenThread(t.Context(), "t")
+	require.NoError(t, err)
+	_, err = th.Run(t.Context(), engine.AgentSpec{ID: "a"}, engine.Prompt("again"))
+	require.NoError(t, err)
+	rep, err = second.DeliverOutbox(t.Context())
+	require.NoError(t, err)
+	require.Zero(t, rep, "what the run delivered is settled")
+	require.NoError(t, second.Close(t.Context()))
+	got := map[any]bool{}
+	for _, e := range entries(t, filepath.Join(dir, audit.DefaultPath)) {
+		require.False(t, got[e["id"]], "%v is there twice", e["id"])
+		got[e["id"]] = true
+	}
+	require.Len(t, got, 4)
+	for id := range want {
+		require.True(t, got[id], id)
+	}
+}
+
+// Each thread has its entries where it works.
+func TestDirOf(t *testing.T) {
+	home := state.NewCell("home", state.Options[string]{Scope: state.ScopeThread})
+	dirs := map[string]string{"a": t.TempDir(), "b": t.TempDir(), "c": ""}
+	usual := t.TempDir()
+	p := audit.New(audit.Options{Dir: usual, DirOf: home.Get})
+	config, _ := enginetest.Config(t, p, guarded(), engine.NewPlugin("home", func(r *engine.Registrar) error { r.Key(home); return nil }))
+	config.Model = enginetest.NewScript(enginetest.Say("1"), enginetest.Say("2"), enginetest.Say("3"))
+	eng, err := engine.New(config)
+	require.NoError(t, err)
+	for id, dir := range dirs {
+		th, err := eng.NewThread(id)
+		require.NoError(t, err)
+		var cmd phase.Command
+		cmd.Update(home.With(dir))
+		_, err = th.Submit(t.Context(), "home", cmd)
+		require.NoError(t, err)
+		_, err = th.Run(t.Context(), engine.AgentSpec{ID: "a"}, engine.Prompt("go"))
+		require.NoError(t, err)
+	}
+	require.NoError(t, eng.Close(t.Context()))
+	for id, dir := range dirs {
+		got := entries(t, filepath.Join(cmp.Or(dir, usual), audit.DefaultPath))
+		require.Len(t, got, 1)
+		require.Equal(t, id, got[0]["thread"])
 	}
 }
 

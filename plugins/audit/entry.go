@@ -36,8 +36,10 @@ const (
 	EventRunEnd = "run_end"
 )
 
-// Record is the effect that writes an entry.
-var Record = effects.NewSpec[Entry]("audit.entry")
+// Record is the effect that writes an entry. It is durable: with a journal that has an
+// outbox an entry whose process ended before it was written is written by a later one,
+// with the id that it has. One that was being written may then be there twice.
+var Record = effects.NewSpec[Entry]("audit.entry", effects.Durable())
 
 // line is an entry as it is in the file.
 type line struct {

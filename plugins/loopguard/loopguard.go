@@ -50,8 +50,12 @@ func (s Settings) excepts(tool string) bool {
 	})
 }
 
-// Calls counts the calls of the run that ran, by their gate.Fingerprint.
-var Calls = state.NewTable[string]("loopguard.calls", state.Options[int]{})
+// Calls holds the gate.Fingerprint of each call of the run that ran, by "step/id". A
+// call that begins again, after a crash or in a fork, is the same call.
+var Calls = state.NewTable[string]("loopguard.calls", state.Options[string]{})
+
+// key is the key of the call in Calls. Models use an id again in another step.
+func key(pc *phase.Context) string { return fmt.Sprintf("%d/%s", pc.Run().Step, pc.Call().ID) }
 
 // New returns the plugin. It holds nothing and is safe for concurrent use.
 func New() engine.Plugin {
@@ -66,7 +70,12 @@ func New() engine.Plugin {
 
 func check(_ context.Context, pc *phase.Context) (gate.Decision, error) {
 	s, call := Section.Get(pc), pc.Call()
-	ran, _ := Calls.Get(pc.Snapshot(), gate.Fingerprint(call))
+	ran, own, print := 0, key(pc), gate.Fingerprint(call)
+	for k, p := range Calls.All(pc.Snapshot()) {
+		if p == print && k != own {
+			ran++
+		}
+	}
 	if ran < s.Repeats || s.excepts(call.Name) {
 		return gate.Abstain(), nil
 	}
@@ -82,8 +91,6 @@ func times(n int) string {
 }
 
 func count(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
-	print := gate.Fingerprint(pc.Call())
-	ran, _ := Calls.Get(pc.Snapshot(), print)
-	cmd.Update(Calls.Put(print, ran+1))
+	cmd.Update(Calls.Put(key(pc), gate.Fingerprint(pc.Call())))
 	return cmd, nil
 }

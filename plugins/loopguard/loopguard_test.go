@@ -11,6 +11,8 @@ import (
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/loopguard"
+	"github.com/ddd26017/fixpoint/store/faultstore"
+	"github.com/ddd26017/fixpoint/store/memstore"
 )
 
 type call struct{ tool, args string }
@@ -79,6 +81,74 @@ func TestRepeatsWithinAStep(t *testing.T) {
 		require.Contains(t, got[1].Content, "once before")
 	}
 }
+
+// A call that begins again because its process ended, wherever that was, or in a fork,
+// is not turned away on account of itself.
+func TestCallThatBeginsAgain(t *testing.T) {
+	spec := with(`{"repeats": 1}`)
+	spec.ID = "a"
+	resumed, blocked := 0, 0
+	for n := 1; ; n++ {
+		inner := memstore.New(memstore.Options{})
+		broken, err := faultstore.New(inner, faultstore.Config{At: map[int]faultstore.Fault{n: faultstore.Crash}})
+		require.NoError(t, err)
+		build := func(j engine.Journal) *engine.Engine {
+			tools := engine.NewPlugin("tools", func(r *engine.Registrar) error {
+				r.Tool(idempotent{engine.NewTool(inference.ToolSpec{Name: "look"}, func(context.Context, *phase.Context, struct{}) (engine.Output, error) {
+					return engine.Text("ok"), nil
+				})})
+				return nil
+			})
+			e, err := engine.New(engine.Config{Plugins: []engine.Plugin{loopguard.New(), tools}, Journal: j,
+				Model: enginetest.NewScript(enginetest.Call("c", "look", nil), enginetest.Call("c", "look", nil), enginetest.Say("done"))})
+			require.NoError(t, err)
+			return e
+		}
+		first, err := build(broken).NewThread("t")
+		require.NoError(t, err)
+		_, err = first.Run(t.Context(), spec, engine.Prompt("go"))
+		require.NoError(t, err)
+		last := broken.Counts().Faults[faultstore.Crash] == 0
+		th, err := build(inner).OpenThread(t.Context(), "t")
+		require.NoError(t, err)
+		var again []*engine.Thread
+		if phase.RunLifecycle.Get(th.Snapshot()).Status == phase.Running {
+			again = append(again, th)
+		}
+		for r, err := range th.History(t.Context()) {
+			require.NoError(t, err)
+			if last && r.Status == phase.Running {
+				fork, err := th.Fork(t.Context(), r.Revision, "")
+				require.NoError(t, err)
+				again = append(again, fork)
+			}
+		}
+		for _, th := range again {
+			resumed++
+			_, err := th.Resume(t.Context(), spec, engine.Input{})
+			require.NoError(t, err)
+			var got []inference.ToolResult
+			for _, m := range engine.Transcript.Get(th.Snapshot()).All() {
+				if m.Role == inference.RoleTool {
+					got = append(got, m.Result)
+				}
+			}
+			require.Len(t, got, 2)
+			require.Equal(t, inference.OutcomeOK, got[0].Outcome, "append %d: %s", n, got[0].Content)
+			blocked += map[bool]int{true: 1}[got[1].Outcome == inference.OutcomeBlocked]
+		}
+		if last {
+			require.Greater(t, resumed, 20, "it has to begin again in many places")
+			require.Greater(t, blocked, resumed/2, "and its repeat is seen")
+			return
+		}
+	}
+}
+
+// idempotent is a tool that runs again after a crash.
+type idempotent struct{ engine.Tool }
+
+func (idempotent) Recovery() engine.Recovery { return engine.Rerun }
 
 func TestFaultySettings(t *testing.T) {
 	require.ErrorContains(t, loopguard.Settings{}.Validate(), "loopguard: repeats")
