@@ -1,0 +1,10 @@
+//go:build race
+
+package sim_test
+
+// How much go test tries; the race detector makes each world about ten times as slow.
+const (
+	standardSeeds   = 500
+	standardReplays = 15
+	crashedSeeds    = 1
+)
