@@ -4,6 +4,7 @@ go 1.25.0
 
 replace (
 	github.com/ddd26017/fixpoint => ../..
+	github.com/ddd26017/fixpoint/contrib/jsonschema => ../../contrib/jsonschema
 	github.com/ddd26017/fixpoint/store/bolt => ../../store/bolt
 )
 
@@ -11,6 +12,7 @@ require (
 	github.com/charmbracelet/lipgloss v1.1.0
 	github.com/charmbracelet/x/ansi v0.8.0
 	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
+	github.com/ddd26017/fixpoint/contrib/jsonschema v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/store/bolt v0.0.0-00010101000000-000000000000
 	github.com/goccy/go-yaml v1.19.2
 	github.com/muesli/termenv v0.16.0
@@ -29,6 +31,7 @@ require (
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/mattn/go-runewidth v0.0.16 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
@@ -36,4 +39,5 @@ require (
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.14.0 // indirect
 )

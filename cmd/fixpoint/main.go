@@ -7,6 +7,8 @@
 //	fixpoint approve TICKET          approve it and go on; also deny, answer
 //	fixpoint resume THREAD           go on after a crash
 //	fixpoint threads --store STORE   list the kept threads
+//	fixpoint history THREAD          list a thread's commits; also diff, fork
+//	fixpoint prune THREAD            drop old history; also delete
 //	fixpoint verify --store STORE    look for damage
 //
 // Without SPEC it uses the built-in agent of examples/steward.

@@ -29,6 +29,8 @@ type IO struct {
 	Out, Err io.Writer
 	// Env looks a variable up; nil means that there are none.
 	Env func(name string) string
+	// Plugins, if set, makes plugins that runs have besides those of the command.
+	Plugins func() []engine.Plugin
 }
 
 // exitError carries the exit code of a command that has said all there is to say.
@@ -124,8 +126,9 @@ func newRoot(stdio IO) *cobra.Command {
 			"after round until none is left, and effects follow their commit.\n\n" +
 			"Without a spec the commands use the built-in agent \"steward\", which surveys a\n" +
 			"directory with a scripted model: it needs no key and no server.\n\n" +
-			"A run that is kept in a store outlives its process: pending, approve, deny, answer,\n" +
-			"resume, threads and verify are about such runs.",
+			"A run that is kept in a store outlives its process. About such runs are: pending,\n" +
+			"approve, deny and answer; resume; threads, history, diff and fork; prune, delete and\n" +
+			"verify.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -133,7 +136,8 @@ func newRoot(stdio IO) *cobra.Command {
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
 	root.AddCommand(newRun(stdio), newCheck(stdio), newDescribe(stdio),
-		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio), newVerify(stdio))
+		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio),
+		newHistory(stdio), newDiff(stdio), newFork(stdio), newPrune(stdio), newDelete(stdio), newVerify(stdio))
 	return root
 }
 

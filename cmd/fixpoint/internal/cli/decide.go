@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,6 @@ import (
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/engine"
-	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -32,30 +32,6 @@ func newApprove(stdio IO) *cobra.Command {
 
 func newDeny(stdio IO) *cobra.Command {
 	return newDecide(stdio, decision{verb: "deny", done: "denied", short: "Deny what a run waits for"})
-}
-
-func newAnswer(stdio IO) *cobra.Command {
-	var f decideFlags
-	c := &cobra.Command{
-		Use:   "answer TICKET VALUE",
-		Short: "Answer a question of a run with a value and go on with the run",
-		Long:  "Answer an open ticket with a value, which is written as JSON, " + ticketHelp,
-		Example: "  fixpoint answer thread-1.run-1/2/color/1 '\"blue\"' --store runs\n" +
-			"  fixpoint answer color 3 --store runs",
-		Args: exactly("TICKET", "VALUE"),
-	}
-	c.RunE = func(c *cobra.Command, args []string) error {
-		return verb(func(ctx context.Context, ticket string) error {
-			value := inference.JSON(args[1])
-			if args[1] == "" || !value.Valid() {
-				return usageError{fmt.Errorf("fixpoint: the value %q is not JSON; a text has quotes: '\"text\"'", args[1])}
-			}
-			d := decision{verb: "answer", done: "answered", answer: phase.Answer{Approved: true, Value: value}}
-			return f.decide(ctx, d, ticket, stdio)
-		})(c, args)
-	}
-	f.flags(c)
-	return c
 }
 
 func newDecide(stdio IO, d decision) *cobra.Command {
@@ -82,6 +58,8 @@ func (f *decideFlags) flags(c *cobra.Command) {
 type decision struct {
 	verb, done, short string
 	answer            phase.Answer
+	// read, if set, returns the answer to an open question.
+	read func(context.Context, kept.Question) (phase.Answer, error)
 }
 
 func (f decideFlags) decide(ctx context.Context, d decision, text string, stdio IO) error {
@@ -94,7 +72,16 @@ func (f decideFlags) decide(ctx context.Context, d decision, text string, stdio 
 		if err != nil {
 			return err
 		}
-		d.answer.Ticket, d.answer.Reason = ticket, f.reason
+		if d.read != nil {
+			// One that is not open any more is still asked about: it may be a repeat.
+			if q, open := t.Question(ticket); open {
+				if d.answer, err = d.read(ctx, q); err != nil {
+					return err
+				}
+			}
+		}
+		d.answer.Ticket = ticket
+		d.answer.Reason = cmp.Or(f.reason, d.answer.Reason)
 		s.do = func(ctx context.Context, th *engine.Thread, in engine.Input, show screenful) (*engine.Result, error) {
 			return d.apply(ctx, store.Folder, th, s.agent.Specs[0], in, show)
 		}
@@ -112,7 +99,9 @@ func (d decision) apply(ctx context.Context, folder string, th *engine.Thread, s
 	res, err := th.Resume(ctx, spec, in, engine.Decision{ID: id, Answer: d.answer})
 	switch {
 	case errors.Is(err, engine.ErrLate), errors.Is(err, engine.ErrNotWaiting):
-		return nil, usageError{fmt.Errorf("fixpoint: ticket %s is not open any more: it was answered, or its run has ended; nothing was changed", d.answer.Ticket)}
+		return nil, d.late(folder, th)
+	case errors.Is(err, engine.ErrBadAnswer):
+		return nil, usageError{fmt.Errorf("fixpoint: the answer was refused: %s; ticket %s is still open", cause(err), d.answer.Ticket)}
 	case errors.Is(err, engine.ErrDecision):
 		return nil, usageError{err}
 	case err != nil:
@@ -124,12 +113,31 @@ func (d decision) apply(ctx context.Context, folder string, th *engine.Thread, s
 	return res, nil
 }
 
+// late says what became of a ticket that is not open any more.
+func (d decision) late(folder string, th *engine.Thread) error {
+	for _, t := range th.Tickets() {
+		if t.ID == d.answer.Ticket { // its time is over, and nobody has gone on yet
+			return usageError{fmt.Errorf("fixpoint: the time of ticket %s is over, and its default counts; nothing was changed; go on with: %s", t.ID, resumeCommand(folder, th.ID()))}
+		}
+	}
+	return usageError{fmt.Errorf("fixpoint: ticket %s is not open any more: it was answered, or its run has ended; nothing was changed", d.answer.Ticket)}
+}
+
+// cause is what is wrong with an answer, without what the command says itself.
+func cause(err error) string {
+	text := err.Error()
+	if _, after, found := strings.Cut(text, engine.ErrBadAnswer.Error()+": "); found {
+		text = after
+	}
+	return strings.TrimSuffix(text, "; nothing was applied")
+}
+
 // standing tells where a run stands that nothing was done to, and is its outcome.
 func standing(folder string, th *engine.Thread, res *engine.Result, show screenful) error {
 	show.printer.Line("run", fmt.Sprintf("%s is %s", res.Run, res.Status))
 	show.printer.Waiting(questions(folder, th, res.Tickets))
 	if res.Status == phase.Running {
-		show.printer.Line("continue", strings.Join([]string{"fixpoint", "resume", quote(th.ID()), "--store", quote(folder)}, " "))
+		show.printer.Line("continue", resumeCommand(folder, th.ID()))
 		return exitError(ExitError)
 	}
 	if err := outcome(res); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"os"
 	"os/exec"
@@ -16,8 +17,11 @@ import (
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/cli"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
+	"github.com/ddd26017/fixpoint/plugins/audit"
+	"github.com/ddd26017/fixpoint/state"
 )
 
 // With childEnv set the test binary is the command. It stops for good once it has
@@ -140,7 +144,7 @@ func started(t *testing.T, file string) map[string]int {
 // there, and checks that no tool whose result was kept runs again.
 func finish(t *testing.T, dir, store string) {
 	t.Helper()
-	kept := settled(t, store)
+	kept, owed := settled(t, store), undelivered(t, store)
 	traces := t.TempDir()
 	var ran []map[string]int
 	goOn := func(name string, args ...string) outcome {
@@ -168,7 +172,109 @@ func finish(t *testing.T, dir, store string) {
 		}
 	}
 	require.Equal(t, 1, all["report"], "%v", all)
+	written := lineIDs(t, dir)
+	for id, call := range owed {
+		require.Equal(t, call, written[id], "the effect %s was committed before the kill and is lost", id)
+	}
+	require.Empty(t, undelivered(t, store))
 	require.Equal(t, cli.ExitOK, process(t, "verify", "--store", store).code)
+}
+
+// undelivered returns the audit effects in the outbox of a store: the ids, and the calls
+// that they are about. It looks at a copy, and leaves the store as it is.
+func undelivered(t *testing.T, store string) map[string]string {
+	t.Helper()
+	copied := t.TempDir()
+	require.NoError(t, os.CopyFS(copied, os.DirFS(store)))
+	st, err := kept.Open(copied)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, st.Close()) }()
+	owed := map[string]string{}
+	eng, err := engine.New(engine.Config{Journal: st.Journal, Plugins: []engine.Plugin{engine.NewPlugin("look", func(r *engine.Registrar) error {
+		r.Effect(audit.Record.Handle(func(ctx context.Context, _ *state.Snapshot, e audit.Entry) error {
+			id, _ := effects.IDFrom(ctx)
+			owed[id.String()] = e.Call
+			return nil
+		}))
+		return nil
+	})}})
+	require.NoError(t, err)
+	_, err = eng.DeliverOutbox(t.Context())
+	require.NoError(t, err)
+	return owed
+}
+
+// lineIDs returns the ids in the audit file, and the calls that they are about.
+func lineIDs(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, ".fixpoint", "audit.jsonl"))
+	require.NoError(t, err)
+	ids := map[string]string{}
+	for line := range strings.Lines(string(text)) {
+		var e struct{ ID, Call string }
+		require.NoError(t, json.Unmarshal([]byte(line), &e))
+		ids[e.ID] = e.Call
+	}
+	return ids
+}
+
+// Capability B7. Effects that were committed before a kill -9 are delivered by the
+// second process, under the ids that they had, and only those that were not before.
+func TestEffectsOfAKilledProcess(t *testing.T) {
+	t.Parallel()
+	dir, store := garden(t), t.TempDir()
+	file := filepath.Join(dir, ".fixpoint", "audit.jsonl")
+	require.NoError(t, os.MkdirAll(file, 0o755)) // a folder, so that no line can be written
+	trace := filepath.Join(t.TempDir(), "trace")
+	killed(t, "continue  fixpoint approve", "run", "--dir", dir, "--store", store, "--trace", trace)
+	text, err := os.ReadFile(trace)
+	require.NoError(t, err)
+	failed := map[string]bool{}
+	for _, e := range enginetest.Select[engine.EffectFinished](events(t, string(text))) {
+		require.NotEmpty(t, e.Error)
+		failed[e.ID.String()] = true
+	}
+	require.Len(t, failed, 10)
+	require.Len(t, undelivered(t, store), 10)
+
+	require.NoError(t, os.Remove(file))
+	got := process(t, "approve", reportTicket, "--store", store)
+	require.Equal(t, cli.ExitOK, got.code, "%s%s", got.out, got.err)
+	require.Contains(t, got.out, "   outbox  10 delivered that an earlier process left behind\n")
+	written := lineIDs(t, dir)
+	for id := range failed {
+		require.Contains(t, written, id)
+	}
+	require.Len(t, written, 12, "those, and the report and the end of the run")
+	lines, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, 12, bytes.Count(lines, []byte("\n")), "none is there twice")
+	require.Empty(t, undelivered(t, store))
+}
+
+// What one thread left behind is written where that thread works, whichever run it is
+// delivered by.
+func TestEffectsOfAnotherThread(t *testing.T) {
+	t.Parallel()
+	dir, other, store := garden(t), garden(t), t.TempDir()
+	file := filepath.Join(dir, ".fixpoint", "audit.jsonl")
+	require.NoError(t, os.MkdirAll(file, 0o755))
+	paused(t, dir, store, "-q")
+	require.NoError(t, os.Remove(file))
+	got := fixpoint(t, "", "run", "--dir", other, "--store", store, "--yes")
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	require.Contains(t, got.out, "outbox  10 delivered")
+	require.Len(t, lineIDs(t, dir), 10)
+	require.Len(t, lineIDs(t, other), 12)
+
+	// Where they cannot be delivered they are told, and wait.
+	require.NoError(t, os.Remove(file))
+	require.NoError(t, os.MkdirAll(file, 0o755))
+	got = fixpoint(t, "", "approve", "thread-1", "--store", store, "-q")
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	got = fixpoint(t, "", "run", "--dir", other, "--store", store, "--yes", "-q")
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	require.Contains(t, got.out, "   outbox  2 could not be delivered; a later start tries again\n")
 }
 
 // Capability A14. Capability A18. The steward is stopped by kill -9 while it waits
@@ -188,6 +294,8 @@ func TestKilledAtItsApproval(t *testing.T) {
 	for id, n := range audited(t, dir) {
 		require.Equal(t, 1, n, "%s ran more than once", id)
 	}
+	require.Len(t, lineIDs(t, dir), 12, "11 calls and the end of the run")
+	require.Empty(t, undelivered(t, store))
 }
 
 // Without a kill the exit codes are 3 and 0.

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -20,7 +22,8 @@ func newResume(stdio IO) *cobra.Command {
 		Short: "Go on with a run whose process ended",
 		Long: "Go on with the run of a thread in a store whose process ended before the run did.\n" +
 			"It goes on from its last commit: no tool call whose result was kept runs again.\n" +
-			"A run that waits for an answer goes on with approve, deny or answer instead.\n\n" + exitCodes,
+			"A run that waits for an answer goes on with approve, deny or answer instead, unless\n" +
+			"the time for the answer is over: then the default counts.\n\n" + exitCodes,
 		Example: "  fixpoint resume thread-1 --store runs",
 		Args:    exactly("THREAD"),
 		RunE: verb(func(ctx context.Context, id string) error {
@@ -30,6 +33,11 @@ func newResume(stdio IO) *cobra.Command {
 	storeFlag(c, &store)
 	f.add(c)
 	return c
+}
+
+// expired reports whether the time for the answer to a question is over.
+func expired(q kept.Question) bool {
+	return !q.Ticket.Until.IsZero() && !time.Now().Before(q.Ticket.Until)
 }
 
 func (f showFlags) resume(ctx context.Context, store *kept.Store, t kept.Thread, stdio IO) error {
@@ -42,11 +50,11 @@ func (f showFlags) resume(ctx context.Context, store *kept.Store, t kept.Thread,
 	}
 	s.do = func(ctx context.Context, th *engine.Thread, in engine.Input, show screenful) (*engine.Result, error) {
 		switch {
-		case t.Begun() && t.Lifecycle.Status == phase.Waiting:
+		case t.Begun() && len(t.Open) > 0 && !slices.ContainsFunc(t.Open, expired):
 			show.printer.Line("run", t.Lifecycle.Run+" waits for an answer; nothing was changed")
 			var tickets []terminal.Question
 			for _, q := range t.Open {
-				tickets = append(tickets, terminal.Question{Ticket: q.Ticket, Call: q.Call, Command: answerCommand(store.Folder, q.Ticket)})
+				tickets = append(tickets, question(store.Folder, q))
 			}
 			show.printer.Waiting(tickets)
 			return nil, exitError(ExitWaiting)

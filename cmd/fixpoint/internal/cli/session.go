@@ -12,6 +12,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
+	"github.com/ddd26017/fixpoint/contrib/jsonschema"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/gate"
@@ -54,7 +55,7 @@ func (f showFlags) level() terminal.Level {
 func (f showFlags) hidden(store string, others ...string) []string {
 	hidden := append(others, f.trace)
 	if store != "" {
-		hidden = append(hidden, store, kept.File(store))
+		hidden = append(append(hidden, store), kept.Files(store)...)
 	}
 	return hidden
 }
@@ -90,10 +91,14 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 		NewID:     enginetest.NewIDs("id"),
 		Resolver:  f.resolver(printer, view, stdio, s.store != nil),
 		Observers: []engine.Observer{view},
+		Schemas:   jsonschema.New(jsonschema.Options{}),
+	}
+	if stdio.Plugins != nil {
+		config.Plugins = stdio.Plugins()
 	}
 	if s.store != nil {
 		var err error
-		config.Journal = s.store.Journal
+		config.Journal, config.Vault = s.store.Journal, s.store.Vault
 		if config.NewID, err = s.store.NewIDs(ctx, s.thread); err != nil {
 			return err
 		}
@@ -146,6 +151,9 @@ func (f showFlags) start(ctx context.Context, eng *engine.Engine, s session, sho
 	open := func() (*engine.Thread, error) { return eng.NewThread(s.thread) }
 	if s.store != nil {
 		open = func() (*engine.Thread, error) { return eng.OpenThread(ctx, s.thread) }
+		if err := f.deliver(ctx, show); err != nil {
+			return finished{}, err
+		}
 	}
 	th, err := open()
 	if err != nil {
@@ -166,14 +174,43 @@ func (f showFlags) start(ctx context.Context, eng *engine.Engine, s session, sho
 	return done, nil
 }
 
+// deliver delivers the effects in the store that former processes did not get to, of
+// whichever thread they are.
+func (f showFlags) deliver(ctx context.Context, show screenful) error {
+	done, err := show.engine.DeliverOutbox(ctx)
+	if done.Delivered > 0 && f.level() > terminal.Quiet {
+		show.printer.Line("outbox", fmt.Sprintf("%d delivered that an earlier process left behind", done.Delivered))
+	}
+	if done.Failed > 0 {
+		show.printer.Line("outbox", fmt.Sprintf("%d could not be delivered; a later start tries again", done.Failed))
+	}
+	if done.Dead > 0 {
+		show.printer.Line("outbox", fmt.Sprintf("%d could not be delivered for the last time and were given up", done.Dead))
+	}
+	if ctx.Err() != nil {
+		return nil // the run says that it was cancelled
+	}
+	return err
+}
+
 // resolver returns who answers questions. A run that is kept can wait, so that
 // without a terminal nobody has to.
 func (f showFlags) resolver(p *terminal.Printer, v *terminal.View, stdio IO, waits bool) gate.Resolver {
-	keys := terminal.Keyboard{In: stdio.In}
-	tty, ok := isTerminal(stdio.In)
+	keys, ok := keyboard(stdio)
 	if waits && (f.pause || !ok) {
 		return terminal.Pause{All: f.yes}
 	}
+	prompt := terminal.NewPrompt(p, v, keys)
+	if f.yes {
+		return terminal.Yes{Prompt: prompt}
+	}
+	return prompt
+}
+
+// keyboard describes standard input, and reports whether it is a terminal.
+func keyboard(stdio IO) (terminal.Keyboard, bool) {
+	keys := terminal.Keyboard{In: stdio.In, Fits: jsonschema.New(jsonschema.Options{}).CheckSchema}
+	tty, ok := isTerminal(stdio.In)
 	if ok {
 		keys.Echoes = true
 		keys.Secret = func() (string, error) {
@@ -181,11 +218,7 @@ func (f showFlags) resolver(p *terminal.Printer, v *terminal.View, stdio IO, wai
 			return string(text), err
 		}
 	}
-	prompt := terminal.NewPrompt(p, v, keys)
-	if f.yes {
-		return terminal.Yes{Prompt: prompt}
-	}
-	return prompt
+	return keys, ok
 }
 
 // screen describes a stream: colour and width for a terminal, plain lines for

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -49,7 +50,7 @@ func withStore(folder string, open func(folder string) (*kept.Store, error), do 
 // storeFault turns what is wrong with how a store was asked into a fault of the
 // arguments.
 func storeFault(err error) error {
-	for _, kind := range []error{kept.ErrNoStore, kept.ErrNoTicket, kept.ErrSeveral} {
+	for _, kind := range []error{kept.ErrNoStore, kept.ErrNoTicket, kept.ErrSeveral, kept.ErrTaken, engine.ErrNoRevision} {
 		if errors.Is(err, kind) {
 			return usageError{fmt.Errorf("fixpoint: %w", err)}
 		}
@@ -84,18 +85,38 @@ func questions(folder string, th *engine.Thread, tickets []gate.Ticket) []termin
 	var all []terminal.Question
 	for _, t := range tickets {
 		c, _ := engine.ToolCalls.Get(th.Snapshot(), t.Call)
-		all = append(all, terminal.Question{Ticket: t, Call: c.Call, Command: answerCommand(folder, t)})
+		all = append(all, question(folder, kept.Question{Ticket: t, Call: c.Call}))
 	}
 	return all
 }
 
+// question is an open question as it is shown.
+func question(folder string, q kept.Question) terminal.Question {
+	return terminal.Question{Ticket: q.Ticket, Call: q.Call, Command: answerCommand(folder, q.Ticket), Now: time.Now()}
+}
+
 // answerCommand is what to type to approve or answer.
 func answerCommand(folder string, t gate.Ticket) string {
-	words := []string{"fixpoint", "approve", quote(t.ID), "--store", quote(folder)}
-	if t.Kind != gate.Confirm {
-		words = []string{"fixpoint", "answer", quote(t.ID), "VALUE-AS-JSON", "--store", quote(folder)}
+	words := []string{"fixpoint", "answer", quote(t.ID)}
+	switch t.Kind {
+	case gate.Confirm:
+		words[1] = "approve"
+	case gate.Choice:
+		words = append(words, "CHOICE")
+	case gate.MultiChoice:
+		words = append(words, "CHOICE...")
+	case gate.Form:
+		words = append(words, "JSON")
+	case gate.Text:
+		words = append(words, "TEXT")
+	case gate.Secret: // it is asked for
 	}
-	return strings.Join(words, " ")
+	return strings.Join(append(words, "--store", quote(folder)), " ")
+}
+
+// resumeCommand is what to type to go on with a thread.
+func resumeCommand(folder, thread string) string {
+	return strings.Join([]string{"fixpoint", "resume", quote(thread), "--store", quote(folder)}, " ")
 }
 
 // quote makes one word of a text for a shell.

@@ -115,12 +115,12 @@ func TestDeny(t *testing.T) {
 func TestAnswer(t *testing.T) {
 	dir, store := garden(t), t.TempDir()
 	paused(t, dir, store, "-q")
-	for value, says := range map[string]string{"always": "is not JSON; a text has quotes", "": "is not JSON"} {
+	for value, says := range map[string]string{"sometimes": "is not JSON", "": "is not JSON", `"sometimes"`: `"sometimes" is not among the choices ["once" "always"]; ticket ` + reportTicket + " is still open"} {
 		got := fixpoint(t, "", "answer", "thread-1", value, "--store", store)
 		require.Equal(t, cli.ExitUsage, got.code)
 		require.Contains(t, got.err, says)
 	}
-	got := fixpoint(t, "", "answer", "thread-1", `"always"`, "--store", store)
+	got := fixpoint(t, "", "answer", "thread-1", "always", "--store", store)
 	require.Equal(t, cli.ExitOK, got.code, got.err)
 	require.FileExists(t, filepath.Join(dir, ".fixpoint", "report.md"))
 	got = fixpoint(t, "", "answer", reportTicket, `"always"`, "--store", store)
@@ -216,21 +216,33 @@ func TestStoreUsage(t *testing.T) {
 	dir, store, empty := garden(t), t.TempDir(), t.TempDir()
 	paused(t, dir, store, "-q")
 	for want, args := range map[string][]string{
-		"--thread needs --store":                                              {"run", "--thread", "x"},
-		"--pause needs --store":                                               {"run", "--pause"},
-		"--thread: a thread id is made of":                                    {"run", "--store", store, "--dir", dir, "--thread", "a/b"},
-		"thread thread-1 waits for an answer":                                 {"run", "--store", store, "--dir", dir, "--thread", "thread-1"},
-		"--store is missing":                                                  {"pending"},
-		"--store is missing; name":                                            {"verify"},
-		"there is no store in " + empty:                                       {"approve", "x", "--store", empty},
-		"fixpoint: there is no store in " + empty:                             {"verify", "--store", empty},
-		`there is no such ticket: "nope"`:                                     {"approve", "nope", "--store", store},
-		`there is no such ticket: "thread-1.run-7/5/report/1"`:                {"deny", "thread-1.run-7/5/report/1", "--store", store},
-		"decision 0 (ticket \"thread-1.run-1/5/report/9\"): engine: there is": {"deny", "thread-1.run-1/5/report/9", "--store", store},
-		`there is no thread "nope"`:                                           {"resume", "nope", "--store", store},
-		"approve takes TICKET, got 0 arguments":                               {"approve", "--store", store},
-		"answer takes TICKET VALUE, got 1 arguments":                          {"answer", "x", "--store", store},
-		"pending takes no arguments, got 1 arguments":                         {"pending", "x", "--store", store},
+		"--thread needs --store":                                                        {"run", "--thread", "x"},
+		"--pause needs --store":                                                         {"run", "--pause"},
+		"--thread: a thread id is made of":                                              {"run", "--store", store, "--dir", dir, "--thread", "a/b"},
+		"thread thread-1 waits for an answer":                                           {"run", "--store", store, "--dir", dir, "--thread", "thread-1"},
+		"--store is missing":                                                            {"pending"},
+		"--store is missing; name":                                                      {"verify"},
+		"there is no store in " + empty:                                                 {"approve", "x", "--store", empty},
+		"fixpoint: there is no store in " + empty:                                       {"verify", "--store", empty},
+		`there is no such ticket: "nope"`:                                               {"approve", "nope", "--store", store},
+		`there is no such ticket: "thread-1.run-7/5/report/1"`:                          {"deny", "thread-1.run-7/5/report/1", "--store", store},
+		"decision 0 (ticket \"thread-1.run-1/5/report/9\"): engine: there is":           {"deny", "thread-1.run-1/5/report/9", "--store", store},
+		`there is no thread "nope"`:                                                     {"resume", "nope", "--store", store},
+		"approve takes TICKET, got 0 arguments":                                         {"approve", "--store", store},
+		"answer takes TICKET and perhaps a VALUE":                                       {"answer", "--store", store},
+		"\"12x\" is no revision":                                                        {"diff", "thread-1", "3", "12x", "--store", store},
+		"diff takes THREAD A B, got 2 arguments":                                        {"diff", "thread-1", "3", "--store", store},
+		"the thread does not hold that revision":                                        {"diff", "thread-1", "3", "1000", "--store", store},
+		"the thread does not hold that revision; its history lists those it does: 1000": {"fork", "thread-1", "1000", "--store", store},
+		"at revision 0 there is nothing yet":                                            {"fork", "thread-1", "0", "--store", store},
+		"there is a thread of that id: thread-1":                                        {"fork", "thread-1", "3", "--id", "thread-1", "--store", store},
+		"--id: a thread id is made of":                                                  {"fork", "thread-1", "3", "--id", "a/b", "--store", store},
+		"say what to drop":                                                              {"prune", "thread-1", "--store", store},
+		"at least one snapshot stays":                                                   {"prune", "thread-1", "--keep", "0", "--store", store},
+		"use a positive duration":                                                       {"prune", "thread-1", "--older", "-1h", "--store", store},
+		`there is no thread "nobody"`:                                                   {"delete", "nobody", "--store", store},
+		`there is no thread "nobody" in`:                                                {"history", "nobody", "--store", store},
+		"pending takes no arguments, got 1 arguments":                                   {"pending", "x", "--store", store},
 	} {
 		got := fixpoint(t, "", args...)
 		require.Equal(t, cli.ExitUsage, got.code, "%v: %s", args, got.err)
@@ -328,8 +340,8 @@ func TestVerifyDamage(t *testing.T) {
 	info, err := os.Stat(kept.File(store))
 	require.NoError(t, err)
 	require.NoError(t, os.Truncate(kept.File(store), info.Size()/2))
-	for _, verb := range []string{"verify", "pending", "threads"} {
-		got := fixpoint(t, "", verb, "--store", store)
+	for _, verb := range []string{"verify", "pending", "threads", "history thread-1", "delete thread-1"} {
+		got := fixpoint(t, "", append(strings.Fields(verb), "--store", store)...)
 		require.Equal(t, cli.ExitError, got.code)
 		require.Contains(t, got.err, "is damaged")
 	}

@@ -20,7 +20,7 @@ func newThreads(stdio IO) *cobra.Command {
 		Short: "List the threads of a store: status, step and agent",
 		Long: "List the threads of a store, one line each: id, status, step, agent, and what there is\n" +
 			"to say of it. A status of \"running\" means that the process of the run ended before\n" +
-			"the run did.",
+			"the run did, or that it is a fork that has not gone on yet.",
 		Example: "  fixpoint threads --store runs",
 		Args:    exactly(),
 		RunE: verb(func(ctx context.Context, _ string) error {
@@ -58,6 +58,8 @@ func remark(t kept.Thread) string {
 		return "1 open ticket"
 	case len(t.Open) > 0:
 		return fmt.Sprintf("%d open tickets", len(t.Open))
+	case t.Interrupted() && t.Forked:
+		return "forked; resume goes on with it"
 	case t.Interrupted():
 		return "its process ended; resume goes on with it"
 	default:

@@ -21,10 +21,12 @@ import (
 	"github.com/ddd26017/fixpoint/plugins/audit"
 	"github.com/ddd26017/fixpoint/plugins/budget"
 	"github.com/ddd26017/fixpoint/plugins/census"
+	"github.com/ddd26017/fixpoint/plugins/elicit"
 	"github.com/ddd26017/fixpoint/plugins/files"
 	"github.com/ddd26017/fixpoint/plugins/headline"
 	"github.com/ddd26017/fixpoint/plugins/loopguard"
 	"github.com/ddd26017/fixpoint/plugins/permission"
+	"github.com/ddd26017/fixpoint/state"
 )
 
 // outputDir is the folder for what runs write, below the surveyed directory.
@@ -160,26 +162,34 @@ func (w workspace) prepare() error {
 	return nil
 }
 
-// engine returns an engine with all plugins of the command, and a function that
-// closes it. The configuration's other parts are the caller's.
+// engine returns an engine with all plugins of the command, those of the configuration
+// and what keeps a run in a store, and a function that closes it. The configuration's
+// other parts are the caller's.
 func (w workspace) engine(c engine.Config, a agentFile, keep bool) (*engine.Engine, func() error, error) {
 	tree, err := files.Open(w.dir, files.Options{Hide: w.hidden})
 	if err != nil {
 		return nil, nil, err
 	}
-	c.Plugins = []engine.Plugin{
+	log := audit.Options{Dir: w.dir}
+	if keep {
+		// What another thread left behind belongs where that one works.
+		log.DirOf = func(s *state.Snapshot) string { return kept.Key.Get(s).Dir }
+		log.Sync = true
+	}
+	c.Plugins = append([]engine.Plugin{
 		tree,
 		report.New(w.report, w.display),
 		permission.New(),
 		loopguard.New(),
-		audit.New(audit.Options{Dir: w.dir}),
+		audit.New(log),
 		budget.New(),
 		agentsmd.New(tree.FS()),
 		headline.New(),
 		headline.Focus(),
 		headline.Outline(),
 		census.New(tree.FS()),
-	}
+		elicit.New(),
+	}, c.Plugins...)
 	if keep {
 		c.Plugins = append(c.Plugins, kept.Plugin())
 	}

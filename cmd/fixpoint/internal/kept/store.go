@@ -10,12 +10,17 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/vault"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/store/bolt"
 )
 
 // fileName is the file of a store, in its folder.
 const fileName = "fixpoint.db"
+
+// deletedName is the file with the highest number of a deleted thread: with its id used
+// again, the id of an old ticket could be that of a new one.
+const deletedName = "deleted"
 
 var (
 	// ErrNoStore is returned for a folder without a store.
@@ -32,12 +37,22 @@ type Store struct {
 	Folder string
 	// Journal is for the engine that runs a thread.
 	Journal engine.Journal
+	// Vault has the secrets that runs were given.
+	Vault *vault.Vault
 
 	reader *engine.Engine // knows no more than what this package looks at
 }
 
 // File returns the path of a store's file.
 func File(folder string) string { return filepath.Join(folder, fileName) }
+
+// VaultFolder returns the path of a store's folder for secrets.
+func VaultFolder(folder string) string { return filepath.Join(folder, "secrets") }
+
+// Files returns the paths of all that is in a store's folder.
+func Files(folder string) []string {
+	return []string{File(folder), VaultFolder(folder), filepath.Join(folder, deletedName)}
+}
 
 // Create opens the store of a folder and makes both if they are not there.
 func Create(folder string) (*Store, error) {
@@ -80,7 +95,7 @@ func open(folder string) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(err, j.Close())
 	}
-	return &Store{Folder: abs, Journal: j, reader: reader}, nil
+	return &Store{Folder: abs, Journal: j, Vault: vault.New(VaultFolder(abs)), reader: reader}, nil
 }
 
 // Close releases the store.
@@ -108,19 +123,43 @@ func (s *Store) ids(ctx context.Context) ([]string, error) {
 // idPrefix starts the ids that NewThreadID makes.
 const idPrefix = "thread-"
 
-// NewThreadID returns an id that no thread has: one more than the highest number in
-// use. It is free until the store is closed or the thread is written.
+// NewThreadID returns an id that no thread has or had: one more than the highest number
+// in use. It is free until the store is closed or the thread is written.
 func (s *Store) NewThreadID(ctx context.Context) (string, error) {
+	highest, err := s.lastDeleted()
+	if err != nil {
+		return "", err
+	}
 	ids, err := s.ids(ctx)
-	highest := 0
 	for _, id := range ids {
-		if text, ok := strings.CutPrefix(id, idPrefix); ok {
-			if n, err := strconv.Atoi(text); err == nil {
-				highest = max(highest, n)
-			}
-		}
+		highest = max(highest, number(id))
 	}
 	return idPrefix + strconv.Itoa(highest+1), err
+}
+
+// number returns the number in an id that NewThreadID made, or 0.
+func number(id string) int {
+	text, ok := strings.CutPrefix(id, idPrefix)
+	if n, err := strconv.Atoi(text); ok && err == nil {
+		return n
+	}
+	return 0
+}
+
+// lastDeleted is the highest number of a deleted thread.
+func (s *Store) lastDeleted() (int, error) {
+	text, err := os.ReadFile(filepath.Join(s.Folder, deletedName))
+	if errors.Is(err, os.ErrNotExist) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("the file %s of the store holds no number", deletedName)
+	}
+	return n, nil
 }
 
 // CheckThreadID returns ErrThreadID for an id that would be hard to type or to tell

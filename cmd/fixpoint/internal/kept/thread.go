@@ -14,6 +14,7 @@ type Thread struct {
 	ID        string
 	Record    Record
 	Lifecycle phase.Lifecycle // of the newest run that started
+	Forked    bool            // it began as another thread was
 	Open      []Question
 }
 
@@ -26,9 +27,20 @@ func (t Thread) Begun() bool {
 }
 
 // Interrupted reports whether the process of the run ended before the run did: it is
-// under way, and nobody else has the store open.
+// under way, and nobody else has the store open. The run of a fork stands like that
+// from the beginning; where it waited, nothing is asked before it goes on.
 func (t Thread) Interrupted() bool {
-	return t.Kept() && !t.Begun() || t.Lifecycle.Status == phase.Running
+	return t.Kept() && !t.Begun() || t.Lifecycle.Status == phase.Running || t.Lifecycle.Status == phase.Waiting && len(t.Open) == 0
+}
+
+// Question returns the open question of that ticket, if it is open.
+func (t Thread) Question(ticket string) (Question, bool) {
+	for _, q := range t.Open {
+		if q.Ticket.ID == ticket {
+			return q, true
+		}
+	}
+	return Question{}, false
 }
 
 // Question is an open ticket and the call that it is about.
@@ -47,6 +59,7 @@ func (s *Store) Thread(ctx context.Context, id string) (Thread, error) {
 	}
 	snap := th.Snapshot()
 	t := Thread{ID: id, Record: Key.Get(snap), Lifecycle: phase.RunLifecycle.Get(snap)}
+	_, t.Forked = th.Origin()
 	if t.Lifecycle.Status == phase.Done {
 		return t, nil
 	}

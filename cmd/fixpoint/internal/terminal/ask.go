@@ -26,7 +26,7 @@ func (q *Prompt) ask(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 		case err != nil:
 			return phase.Answer{}, err
 		case value == "" && t.Kind == gate.Secret:
-			return phase.Answer{Reason: "a secret can only be typed at a terminal"}, nil
+			return phase.Answer{Cancel: t.Default == gate.DefaultCancel, Reason: "a secret can only be typed at a terminal"}, nil
 		case value == "":
 			return declined(), nil
 		case t.Schema != "" && q.keys.Fits != nil:

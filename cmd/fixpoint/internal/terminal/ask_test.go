@@ -112,7 +112,7 @@ func TestQuestionTellsItsTerms(t *testing.T) {
 	var out bytes.Buffer
 	p := terminal.NewPrinter(terminal.Screen{Out: &out})
 	for _, ticket := range []gate.Ticket{
-		{ID: "t1", Kind: gate.MultiChoice, Message: "Which?", Choices: gate.Choices("red", "bl\x1bue"), Default: gate.DefaultYes, Fallback: `["red"]`},
+		{ID: "t1", Kind: gate.MultiChoice, Message: "Which?", Choices: gate.Choices("red", "bl\x1bue"), Default: gate.DefaultYes, Fallback: `["red"]`, Until: now.Add(90 * time.Second)},
 		{ID: "t2", Kind: gate.Text, Message: "Name?", Schema: `{"minLength":3}`, Default: gate.DefaultNo, Until: now.Add(90 * time.Second)},
 		{ID: "t3", Kind: gate.Secret, Message: "Password?", Until: now.Add(-time.Second)},
 		{ID: "t4", Kind: gate.Confirm, Message: "Sure?", Default: gate.DefaultCancel},

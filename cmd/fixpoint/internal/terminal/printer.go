@@ -111,6 +111,10 @@ func clean(text string) string {
 	}, text)), " ")
 }
 
+// Clean makes one line of a text that may come from anywhere, of at most n characters,
+// without what could steer a terminal.
+func Clean(text string, n int) string { return clip(clean(text), n) }
+
 // cleanLine is clean for a line whose spaces count.
 func cleanLine(text string) string {
 	return strings.Map(func(r rune) rune {

@@ -61,7 +61,8 @@ func (y Yes) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	return phase.Answer{Approved: true, Reason: "by --yes"}, nil
 }
 
-// Resolve asks.
+// Resolve asks. At the end of the input nobody is there, and the default of the question
+// counts; without one the answer is no.
 func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -76,13 +77,24 @@ func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 	answer, err := q.ask(ctx, t)
 	if errors.Is(err, io.EOF) {
 		q.p.write("\n")
-		reason := "nobody is there to answer"
-		if t.Kind == gate.Confirm {
-			reason += "; --yes approves"
-		}
-		return phase.Answer{Reason: reason}, nil
+		return unattended(t), nil
 	}
 	return answer, err
+}
+
+// unattended is the answer to a question that nobody is there to answer.
+func unattended(t gate.Ticket) phase.Answer {
+	const why = "nobody is there to answer"
+	switch {
+	case t.Default == gate.DefaultYes:
+		return phase.Answer{Approved: true, Value: t.Fallback, Reason: why + ", and the default counts"}
+	case t.Default == gate.DefaultCancel:
+		return phase.Answer{Cancel: true, Reason: why}
+	case t.Kind == gate.Confirm:
+		return phase.Answer{Reason: why + "; --yes approves"}
+	default:
+		return phase.Answer{Reason: why}
+	}
 }
 
 // Ask asks a question that is not part of a run under way. At the end of the input it

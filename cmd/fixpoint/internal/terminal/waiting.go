@@ -55,10 +55,8 @@ func (p *Printer) Question(q Question) {
 	if t.Schema != "" {
 		p.line(p.s.dim, "schema", 0, p.s.dim.Render(clip(clean(string(t.Schema)), 300)))
 	}
-	if t.Default != gate.NoDefault || !t.Until.IsZero() {
-		p.line(p.s.dim, "default", 0, defaultText(t))
-	}
 	if !t.Until.IsZero() {
+		p.line(p.s.dim, "default", 0, defaultText(t))
 		p.line(p.s.dim, "until", 0, t.Until.Local().Format("2006-01-02 15:04:05 MST"), p.s.dim.Render(untilText(t.Until, q.Now)))
 	}
 	p.whole("ticket", t.ID)

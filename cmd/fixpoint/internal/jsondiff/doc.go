@@ -1,0 +1,2 @@
+// Package jsondiff tells where two JSON values differ.
+package jsondiff
