@@ -36,7 +36,7 @@ const errgroupPath = "golang.org/x/sync/errgroup"
 // may import them; they import the standard library and, one of them, errgroup.
 var leafPackages = []string{
 	"internal/drawing", "internal/fanout", "internal/jsonarray", "internal/jsonpos", "internal/memory",
-	"internal/packed", "internal/pairing", "internal/pushseq", "internal/tagged",
+	"internal/packed", "internal/pushseq", "internal/tagged",
 }
 
 // allowedImports says which packages of this module and which third-party

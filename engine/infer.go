@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	"github.com/ddd26017/fixpoint/inference"
-	"github.com/ddd26017/fixpoint/internal/pairing"
 	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -91,19 +90,45 @@ func (r *run) transformed(sc scene, plugin string, before, after inference.Reque
 // call order, and makes up for missing ones, whatever was appended in between:
 // providers refuse a request whose calls and results do not match.
 func paired(history state.List[inference.Message]) []inference.Message {
-	return pairing.Order(history.Slice(), pairing.Rules[inference.Message, inference.ToolCall]{
-		Asks: func(m inference.Message) ([]inference.ToolCall, bool) {
-			return m.ToolCalls, m.Role == inference.RoleAssistant
-		},
-		ID: func(c inference.ToolCall) string { return c.ID },
-		Answers: func(m inference.Message) (string, bool) {
-			return m.Result.CallID, m.Role == inference.RoleTool
-		},
-		Missing: func(c inference.ToolCall) inference.Message {
-			return inference.ToolMessage(inference.ToolResult{CallID: c.ID, Name: c.Name,
-				Content: "interrupted: the result was lost", IsError: true, Outcome: inference.OutcomeCancelled})
-		},
-	})
+	out := make([]inference.Message, 0, history.Len())
+	var calls []inference.ToolCall
+	var between []inference.Message
+	results := map[string]inference.Message{}
+	flush := func() {
+		for _, c := range calls {
+			m, ok := results[c.ID]
+			if !ok {
+				m = inference.ToolMessage(inference.ToolResult{CallID: c.ID, Name: c.Name,
+					Content: "interrupted: the result was lost", IsError: true, Outcome: inference.OutcomeCancelled})
+			}
+			out = append(out, m)
+		}
+		out = append(out, between...)
+		calls, between = nil, nil
+		clear(results)
+	}
+	for _, m := range history.All() {
+		switch {
+		case m.Role == inference.RoleTool:
+			if _, again := results[m.Result.CallID]; !again && asked(calls, m.Result.CallID) {
+				results[m.Result.CallID] = m
+			}
+		case m.Role == inference.RoleAssistant:
+			flush()
+			out = append(out, m)
+			calls = m.ToolCalls
+		case len(calls) > 0:
+			between = append(between, m)
+		default:
+			out = append(out, m)
+		}
+	}
+	flush()
+	return out
+}
+
+func asked(calls []inference.ToolCall, id string) bool {
+	return slices.ContainsFunc(calls, func(c inference.ToolCall) bool { return c.ID == id })
 }
 
 // infer asks the model. It returns when the model answered or ctx ended.
