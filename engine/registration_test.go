@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,6 +39,12 @@ func gaNothing(context.Context, *phase.Context, int) (phase.Command, error) {
 // handlers at work for the others.
 func TestRegistrationStructuralAndBehavioural(t *testing.T) {
 	build := func(said map[string]int) (engine.Config, *gaScript) {
+		var mu sync.Mutex // gates are asked at the same time
+		say := func(what string) {
+			mu.Lock()
+			defer mu.Unlock()
+			said[what]++
+		}
 		model := gaCalls(inference.ToolCall{ID: "c", Name: "tool", Args: "{}"})
 		return engine.Config{Model: model, Plugins: []engine.Plugin{
 			gaPlugin("full", func(r *engine.Registrar) {
@@ -45,28 +52,28 @@ func TestRegistrationStructuralAndBehavioural(t *testing.T) {
 				r.ProfileKey(regUser)
 				r.Section(regConfig)
 				r.Action(regAction.Handle(func(context.Context, *phase.Context, int) (phase.Command, error) {
-					said["action"]++
+					say("action")
 					return gaUpdates(regLog.Append("from the action")), nil
 				}))
-				r.Effect(regEffect.Handle(func(context.Context, *state.Snapshot, int) error { said["effect"]++; return nil }))
+				r.Effect(regEffect.Handle(func(context.Context, *state.Snapshot, int) error { say("effect"); return nil }))
 				r.Hook(phase.StepStart, phase.HookFunc(func(context.Context, *phase.Context) (phase.Command, error) {
-					said["hook"]++
+					say("hook")
 					return phase.Command{}, nil
 				}))
 				r.Gate(gate.Func(func(context.Context, *phase.Context) (gate.Decision, error) {
-					said["gate"]++
+					say("gate")
 					return gate.Abstain(), nil
 				}))
 				r.Policy(gate.PolicyFunc(func(context.Context, gate.Subject) (gate.Verdict, error) {
-					said["policy"]++
+					say("policy")
 					return gate.Verdict{}, nil
 				}))
 				r.Transform(inference.TransformFunc(func(_ context.Context, q inference.Request) (inference.Request, error) {
-					said["transform"]++
+					say("transform")
 					return q, nil
 				}))
 				r.Tool(gaTool{"tool", func(context.Context, *phase.Context) (engine.Output, error) {
-					said["tool"]++
+					say("tool")
 					return engine.Text("ok"), nil
 				}})
 			}),
