@@ -33,6 +33,7 @@ func Into[T any](ctx context.Context, out []T, limit int, fn func(i, before int,
 	}
 	f := &fan[T]{out: out, filled: make([]atomic.Bool, len(out)), fn: fn, lost: lost, all: make(chan struct{}), limit: int64(limit)}
 	f.left.Store(int64(len(out)))
+	f.workers.Store(1)
 	f.spawn()
 	select {
 	case <-f.all:
@@ -59,8 +60,8 @@ type fan[T any] struct {
 	filled []atomic.Bool
 }
 
+// spawn starts a worker that was counted.
 func (f *fan[T]) spawn() {
-	f.workers.Add(1)
 	f.waiting.Store(true)
 	f.group.Go(f.work)
 }
@@ -73,7 +74,7 @@ func (f *fan[T]) follow() {
 			f.waiting.Store(false)
 			return
 		}
-		f.group.Go(f.work)
+		f.spawn()
 	}
 }
 
@@ -81,13 +82,14 @@ func (f *fan[T]) work() error {
 	f.waiting.Store(false)
 	at, before := -1, -1 // the call at work, and the last one
 	defer func() {
-		f.workers.Add(-1)
-		if at >= 0 {
-			// It ended this goroutine, so another takes over.
-			f.out[at] = f.lost(nil)
-			f.spawn()
-			f.done(at)
+		if at < 0 {
+			f.workers.Add(-1)
+			return
 		}
+		// The call ended this goroutine, so another takes its place.
+		f.out[at] = f.lost(nil)
+		f.spawn()
+		f.done(at)
 	}()
 	for {
 		i := int(f.next.Add(1)) - 1
