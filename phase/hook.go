@@ -10,8 +10,9 @@ import "context"
 // Exclusive key its command is dropped whole and it runs again, alone, on a
 // fresh snapshot. What must happen once belongs in an effect or an action.
 //
-// Run may be called by many goroutines at once, for different runs. It must
-// honour ctx. An error, a panic or a missed deadline is the hook's fault alone:
+// Run may be called by many goroutines at once, for different runs. Hooks that
+// return at once may share a goroutine, one after another; one that blocks keeps
+// its goroutine to itself and no other hook waiting. It must honour ctx. An error, a panic or a missed deadline is the hook's fault alone:
 // its siblings finish, and the registration's error rule says what becomes of
 // the phase.
 type Hook interface {
