@@ -97,3 +97,70 @@ func TestOneCountsNothingAfterTheEnd(t *testing.T) {
 		require.Zero(t, v)
 	}
 }
+
+// However many calls there are, those that wait for each other all get their turn.
+func TestCallsThatBlockAllOverlap(t *testing.T) {
+	for _, n := range []int{2, 3, 64, 500} {
+		synctest.Test(t, func(t *testing.T) {
+			var begun atomic.Int64
+			all := make(chan struct{})
+			out := fanout.Each(t.Context(), n, n, func(i int) string {
+				if begun.Add(1) == int64(n) {
+					close(all)
+				}
+				<-all
+				return fmt.Sprint(i)
+			}, lost)
+			require.Equal(t, fmt.Sprint(n-1), out[n-1])
+		})
+	}
+}
+
+// A call that ends its goroutine gives its place to one other, not to two.
+func TestGoexitKeepsTheLimit(t *testing.T) {
+	for range 200 {
+		var running, most atomic.Int64
+		fanout.Each(t.Context(), 40, 2, func(i int) string {
+			now := running.Add(1)
+			for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
+			}
+			runtime.Gosched()
+			running.Add(-1)
+			if i%3 == 0 {
+				runtime.Goexit()
+			}
+			return ""
+		}, lost)
+		require.LessOrEqual(t, most.Load(), int64(2))
+	}
+}
+
+// A goroutine says which call it made before, and no call is that twice.
+func TestEachCallIsBeforeOneOther(t *testing.T) {
+	out := fanout.Into(t.Context(), make([]int, 100), 4, func(i, before int, out *int) { *out = before }, func(error) int { return -2 })
+	seen := map[int]bool{}
+	for i, before := range out {
+		require.Less(t, before, i)
+		require.False(t, before >= 0 && seen[before])
+		seen[before] = true
+	}
+}
+
+// When ctx ends, the calls that still run have the slice that was given to them, and
+// what they write later is not in the one that is returned.
+func TestLateResultsAreWrittenElsewhere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		given := make([]string, 3)
+		out := fanout.Into(ctx, given, 3, func(i, _ int, out *string) {
+			time.Sleep(time.Duration(i) * 700 * time.Millisecond)
+			*out = fmt.Sprint(i)
+		}, func(error) string { return "lost" })
+		require.Equal(t, []string{"0", "1", "lost"}, out)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Equal(t, []string{"0", "1", "lost"}, out)
+		require.Equal(t, []string{"0", "1", "2"}, given)
+	})
+}
