@@ -91,7 +91,7 @@ func (e *Engine) suits(ctx context.Context, t gate.Ticket, value inference.JSON)
 	case e.config.Schemas == nil: // asked by another engine
 		return errors.New("the ticket has a schema" + noSchemas)
 	}
-	_, err := within(ctx, e.config.Limits.JournalTimeout, "Config.Schemas", phase.ToolGate,
+	_, err := within(ctx, nil, e.config.Limits.JournalTimeout, "Config.Schemas", phase.ToolGate,
 		func(context.Context) (struct{}, error) {
 			return struct{}{}, e.config.Schemas.CheckSchema(t.Schema, value)
 		})

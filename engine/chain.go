@@ -136,7 +136,7 @@ func surely[T any](ctx context.Context, e *Engine, call func(context.Context) (T
 	defer cancel()
 	unknown := false
 	for try := 0; try == 0 || try < unknownTries && errors.Is(err, ErrUnknownOutcome) && ctx.Err() == nil; try++ {
-		out, err = detached(ctx, "Config.Journal", 0, call)
+		out, err = detached(ctx, nil, "Config.Journal", 0, call)
 		unknown = unknown || errors.Is(err, ErrUnknownOutcome)
 	}
 	refused := errors.Is(err, ErrJournalConflict) || errors.Is(err, ErrFenced) || errors.Is(err, ErrLeaseHeld)

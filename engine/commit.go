@@ -11,12 +11,17 @@ import (
 	"github.com/ddd26017/fixpoint/state"
 )
 
-// lower checks a command's actions and effects and turns it into a batch based on
+// lower checks a command's actions and effects and turns it into batch b, based on
 // base, nil meaning whatever is current. The updates of its actions and effects are
 // among the batch's updates, and the effects themselves are in its note.
-func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot) (state.Batch, error) {
+func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot, b *state.Batch) error {
+	b.Owner, b.Base = j.owner, base
+	if updates, plain := cmd.Plain(); plain && len(j.extra) == 0 {
+		b.Updates, b.Reads = updates, j.reads
+		return nil
+	}
 	parts := cmd.Lower()
-	b := state.Batch{Owner: j.owner, Base: base, Updates: parts.Updates, Reads: parts.Reads}
+	b.Updates, b.Reads = parts.Updates, parts.Reads
 	if len(j.reads) > 0 {
 		b.Reads = append(parts.Reads, j.reads...)
 	}
@@ -26,18 +31,18 @@ func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot) (state.Bat
 	if len(parts.Actions) > 0 {
 		updates, err := r.enqueue(j.owner, parts.Actions)
 		if err != nil {
-			return state.Batch{}, err
+			return err
 		}
 		b.Updates = append(b.Updates, updates...)
 	}
 	if len(parts.Effects) > 0 {
 		if err := r.dispatch.Check(parts.Effects...); err != nil {
-			return state.Batch{}, err
+			return err
 		}
 		b.Updates = append(b.Updates, emitted.With(int64(len(parts.Effects))))
 		b.Note = note{run: r.info.ID, owner: j.owner, effects: parts.Effects}
 	}
-	return b, nil
+	return nil
 }
 
 // enqueue returns the updates that queue the actions, each with a new id.
@@ -82,8 +87,8 @@ func (r *run) applyAll(sc scene, batches ...state.Batch) error {
 
 // submit commits a command that no hook or handler stands behind.
 func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Command) (*state.Snapshot, error) {
-	b, err := r.lower(&job{owner: plugin}, &cmd, nil)
-	if err != nil {
+	var b state.Batch
+	if err := r.lower(&job{owner: plugin}, &cmd, nil, &b); err != nil {
 		return nil, err
 	}
 	res, err := r.th.store.Commit(b)

@@ -62,7 +62,7 @@ func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCal
 	}
 	a := r.eng.agents[d.agent]
 	// Not from Config.NewID: delegates that run side by side would draw ids by timing.
-	id := fmt.Sprintf("%s/%d/%s", r.info.ID, r.step.Load(), call.ID)
+	id := fmt.Sprintf("%s/%d/%s", r.info.ID, r.step(), call.ID)
 	th, err := r.eng.newThread(id, nil) // what counts of it is the result, in the parent's thread
 	if err != nil {
 		return failed(err)

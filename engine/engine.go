@@ -228,13 +228,13 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	lost := func(err error) error { return err }
-	errs := fanOut(context.WithoutCancel(ctx), len(e.parts), len(e.parts), func(i int) error {
+	errs := fanOut(context.WithoutCancel(ctx), nil, len(e.parts), len(e.parts), func(i int) error {
 		ps := e.parts[i]
 		c, ok := ps.impl.(Closer)
 		if !ok {
 			return nil
 		}
-		_, err := within(ctx, e.config.Limits.Grace, ps.plugin, 0, func(ctx context.Context) (struct{}, error) {
+		_, err := within(ctx, nil, e.config.Limits.Grace, ps.plugin, 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, c.Close(ctx)
 		})
 		if err != nil {
@@ -318,6 +318,10 @@ func (a *agent) addHook(h *hookEntry, l Limits) {
 	if !found {
 		tiers = slices.Insert(tiers, i, tier{n: h.opts.tier})
 	}
+	call := h.hook.Run
+	if f, ok := h.hook.(phase.HookFunc); ok {
+		call = f // a call less
+	}
 	tiers[i].jobs = append(tiers[i].jobs, job{
 		owner:   h.plugin,
 		id:      h.id,
@@ -325,7 +329,7 @@ func (a *agent) addHook(h *hookEntry, l Limits) {
 		timeout: cmp.Or(h.opts.timeout, l.HookTimeout),
 		rule:    h.opts.onError,
 		reads:   h.opts.reads,
-		call:    h.hook.Run,
+		call:    call,
 	})
 	a.tiers[h.phase] = tiers
 }

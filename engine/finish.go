@@ -83,7 +83,7 @@ func (r *run) result(end ending) *Result {
 	res := &Result{
 		Run: r.info.ID, Thread: r.th.id, Agent: r.agent.Load().spec.ID,
 		Status: lifecycle(snap).Status, Reason: end.reason, Detail: end.detail, Err: end.err,
-		Steps: int(r.step.Load()), Usage: Usage.Get(snap), Stats: r.stats.read(),
+		Steps: r.step(), Usage: Usage.Get(snap), Stats: r.stats.read(),
 		Elapsed: r.now().Sub(r.info.Started),
 	}
 	for i := Transcript.Get(snap).Len() - 1; i >= 0; i-- {

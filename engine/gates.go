@@ -24,11 +24,13 @@ type verdict struct {
 // judge settles whether a call may run: it asks every gate, applies edits and
 // asks again, and has tickets answered, until the gates come to rest.
 func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
-	v := verdict{call: sc.call, answer: sc.answer}
+	v := verdict{call: sc.call.Call, answer: sc.call.Answer}
 	limit := r.eng.config.Limits.PhaseRounds
-	yes := r.answers(ctx, sc.call.ID)
+	yes := r.answers(ctx, sc.call.Call.ID)
 	for pass := 1; ; pass++ {
-		sc.call, sc.answer = v.call, v.answer
+		if pass > 1 {
+			sc.about(func(c *phase.CallFrame) { c.Call, c.Answer = v.call, v.answer })
+		}
 		res := gate.Resolution{Cause: gate.Unsettled, Decision: gate.Block(
 			fmt.Sprintf("the gates did not come to rest in %d passes over edits and questions", limit))}
 		if pass <= limit {
@@ -221,12 +223,13 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 				on = b.of.th.store.Snapshot()
 			}
 			if len(yes) > 0 {
-				mine.answer = latest(yes, sc.call, b.plugin) // of several answers, a gate sees the one to its own question
+				// Of several answers, a gate sees the one to its own question.
+				mine.about(func(c *phase.CallFrame) { c.Answer = latest(yes, c.Call, b.plugin) })
 			}
 			pc = b.of.context(mine, on)
 		}
 		start := r.now()
-		v.Decision, v.Err = within(ctx, cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout), b.plugin, phase.ToolGate,
+		v.Decision, v.Err = within(ctx, r.crew, cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout), b.plugin, phase.ToolGate,
 			func(ctx context.Context) (gate.Decision, error) { return b.gate.Check(ctx, pc) })
 		if v.Err == nil {
 			v.Err = usable(v.Decision)
@@ -235,7 +238,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		return v
 	}
 	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
-	votes := fanOut(ctx, len(ballots), r.eng.config.Limits.Concurrency, ask,
+	votes := fanOut(ctx, r.crew, len(ballots), r.eng.config.Limits.Concurrency, ask,
 		func(err error) vote { return vote{Vote: gate.Vote{Err: err}} })
 	folded := make([]gate.Vote, len(votes))
 	for i := range votes {
@@ -243,15 +246,15 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		v.Plugin, v.FailOpen = ballots[i].plugin, ballots[i].opts.failOpen
 		r.emit(sc, func(h Header) Event {
 			_, edits := v.Decision.Args()
-			return GateVoted{Header: h, Call: sc.call.ID, Tool: sc.call.Name, Plugin: v.Plugin, Gate: ballots[i].id,
+			return GateVoted{Header: h, Call: sc.call.Call.ID, Tool: sc.call.Call.Name, Plugin: v.Plugin, Gate: ballots[i].id,
 				Decision: v.Decision.Kind(), Reason: v.Decision.Reason(), Edits: edits, Error: errText(v.Err), Duration: v.took}
 		})
 		folded[i] = v.Vote
-		honour(&folded[i], sc.call, yes)
+		honour(&folded[i], sc.call.Call, yes)
 	}
-	res := gate.Resolve(sc.call, folded)
+	res := gate.Resolve(sc.call.Call, folded)
 	for _, c := range res.Clashes {
-		r.emit(sc, func(h Header) Event { return GateClashed{Header: h, Call: sc.call.ID, Clash: c} })
+		r.emit(sc, func(h Header) Event { return GateClashed{Header: h, Call: sc.call.Call.ID, Clash: c} })
 	}
 	return res
 }
@@ -263,14 +266,14 @@ func (r *run) toolGate(ctx context.Context, sc scene) (v verdict, err error) {
 	rep := &Report{Phase: phase.ToolGate}
 	if r.watched() {
 		gates := len(r.ballots())
-		r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: gates, Call: sc.call.ID} })
+		r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: gates, Call: sc.call.Call.ID} })
 	}
 	if err = r.converge(ctx, sc, rep); err == nil {
 		v, err = r.judge(ctx, sc)
 	}
 	r.stats.add(rep)
 	r.emit(sc, func(h Header) Event {
-		return PhaseFinished{Header: h, Call: sc.call.ID, Rounds: rep.Rounds, Retries: rep.Retries,
+		return PhaseFinished{Header: h, Call: sc.call.Call.ID, Rounds: rep.Rounds, Retries: rep.Retries,
 			Error: errText(err), Duration: r.now().Sub(start)}
 	})
 	return v, err

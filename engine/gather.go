@@ -50,12 +50,12 @@ func (r *run) phaseStarted(sc scene, tiers []tier) {
 	for _, t := range tiers {
 		hooks += len(t.jobs)
 	}
-	r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: hooks, Call: sc.call.ID} })
+	r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: hooks, Call: sc.callID()} })
 }
 
 func (r *run) phaseFinished(sc scene, rep *Report, err error) {
 	r.emit(sc, func(h Header) Event {
-		return PhaseFinished{Header: h, Call: sc.call.ID, Rounds: rep.Rounds, Retries: rep.Retries,
+		return PhaseFinished{Header: h, Call: sc.callID(), Rounds: rep.Rounds, Retries: rep.Retries,
 			Error: errText(err), Duration: rep.Duration}
 	})
 }
@@ -178,12 +178,13 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 			g.fault(i, a.err)
 			continue
 		}
-		b, err := g.r.lower(&g.jobs[i], &a.cmd, base)
-		if err != nil {
+		n := len(g.batches)
+		g.batches = append(g.batches, state.Batch{})
+		if err := g.r.lower(&g.jobs[i], &a.cmd, base, &g.batches[n]); err != nil {
+			g.batches = g.batches[:n]
 			g.fault(i, err)
 			continue
 		}
-		g.batches = append(g.batches, b)
 		g.index = append(g.index, i)
 	}
 	var res state.Result
@@ -233,7 +234,7 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 // retryAll runs the jobs again, one after the other, away from the caller's
 // goroutine: a job that ends its goroutine is a failed job and no more.
 func (g *gathering) retryAll(ctx context.Context, jobs []int) {
-	gone := fanOut(context.WithoutCancel(ctx), len(jobs), 1,
+	gone := fanOut(context.WithoutCancel(ctx), g.r.crew, len(jobs), 1,
 		func(i int) bool { g.retry(ctx, jobs[i]); return false },
 		func(error) bool { return true })
 	for i, exited := range gone {
@@ -274,8 +275,8 @@ func (g *gathering) retry(ctx context.Context, i int) {
 			g.fault(i, a.err)
 			return
 		}
-		b, err := g.r.lower(j, &a.cmd, base)
-		if err != nil {
+		var b state.Batch
+		if err := g.r.lower(j, &a.cmd, base, &b); err != nil {
 			g.fault(i, err)
 			return
 		}

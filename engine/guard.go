@@ -13,10 +13,14 @@ import (
 func guard(plugin string, p phase.Phase, fn func() error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			err = &PanicError{Plugin: plugin, Phase: p, Value: v, Stack: debug.Stack()}
+			err = panicked(plugin, p, v)
 		}
 	}()
 	return fn()
+}
+
+func panicked(plugin string, p phase.Phase, v any) error {
+	return &PanicError{Plugin: plugin, Phase: p, Value: v, Stack: debug.Stack()}
 }
 
 // within calls fn, a piece of user code, for at most limit, and gives up on it at
@@ -24,7 +28,7 @@ func guard(plugin string, p phase.Phase, fn func() error) (err error) {
 //
 // A call that was given up on keeps its goroutine until fn returns: Go cannot
 // stop it. Its context is cancelled and its result is dropped.
-func within[T any](ctx context.Context, limit time.Duration, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
+func within[T any](ctx context.Context, crew *fanout.Crew, limit time.Duration, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
 	if limit <= 0 {
 		var out T
 		err := guard(plugin, p, func() (err error) { out, err = fn(ctx); return err })
@@ -32,12 +36,12 @@ func within[T any](ctx context.Context, limit time.Duration, plugin string, p ph
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: plugin, Phase: p, Limit: limit})
 	defer cancel()
-	return detached(ctx, plugin, p, fn)
+	return detached(ctx, crew, plugin, p, fn)
 }
 
-// detached calls fn in a goroutine of its own and waits for it or for ctx.
-func detached[T any](ctx context.Context, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
-	return fanout.One(ctx, ErrGoexit, func() (v T, err error) {
+// detached calls fn in a goroutine of the crew, nil for a new one, and waits for it or for ctx.
+func detached[T any](ctx context.Context, crew *fanout.Crew, plugin string, p phase.Phase, fn func(context.Context) (T, error)) (T, error) {
+	return fanout.One(ctx, crew, ErrGoexit, func() (v T, err error) {
 		err = guard(plugin, p, func() (err error) { v, err = fn(ctx); return err })
 		return v, err
 	})

@@ -49,7 +49,7 @@ func (r *run) activation(ctx context.Context, old, next *agent) (batches []state
 		if !(wakes && is) && !(sleeps && was) {
 			continue
 		}
-		b, err := detached(ctx, ps.plugin, 0, func(context.Context) (b Batch, err error) {
+		b, err := detached(ctx, nil, ps.plugin, 0, func(context.Context) (b Batch, err error) {
 			if is {
 				err = a.OnActivate(next.spec.Clone(), &b)
 			} else {

@@ -104,7 +104,7 @@ func (t *Thread) images(ctx context.Context) iter.Seq2[JournalImage, error] {
 		h, ok := t.eng.config.Journal.(Historian)
 		for yield(image, err) && err == nil && ok && image.SnapshotAt > 1 {
 			before := image.SnapshotAt - 1
-			image, err = within(ctx, t.eng.config.Limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) (JournalImage, error) {
+			image, err = within(ctx, nil, t.eng.config.Limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) (JournalImage, error) {
 				return h.LoadAt(ctx, t.id, before)
 			})
 			switch {

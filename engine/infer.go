@@ -59,9 +59,9 @@ func (r *run) request(ctx context.Context, sc scene) (inference.Request, error) 
 func (r *run) transform(ctx context.Context, t *transformEntry, p phase.Phase, req inference.Request) (inference.Request, error) {
 	call := func(ctx context.Context) (inference.Request, error) { return t.transform.Transform(ctx, req) }
 	if limit := cmp.Or(t.opts.timeout, r.eng.config.Limits.HookTimeout); limit > 0 {
-		return within(ctx, limit, t.plugin, p, call)
+		return within(ctx, r.crew, limit, t.plugin, p, call)
 	}
-	return detached(ctx, t.plugin, p, call)
+	return detached(ctx, r.crew, t.plugin, p, call)
 }
 
 func fieldOrigins(o inference.Override, owners []inference.FieldOwner) []FieldOrigin {
@@ -140,7 +140,7 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 	start := r.now()
 	sent := req.Clone()
 	chunks := &chunkSink{r: r, sc: sc, open: true}
-	resp, err := detached(ctx, "model "+a.spec.ModelID, sc.phase, func(ctx context.Context) (inference.Response, error) {
+	resp, err := detached(ctx, r.crew, "model "+a.spec.ModelID, sc.phase, func(ctx context.Context) (inference.Response, error) {
 		if a.model == nil {
 			return inference.Response{}, errNoModel
 		}
@@ -198,7 +198,7 @@ func (r *run) remember(ctx context.Context, sc scene, resp inference.Response) e
 	snap := r.th.store.Snapshot()
 	updates := []state.Update{
 		Transcript.Append(resp.Message), Usage.With(resp.Usage),
-		phase.RunLifecycle.With(phase.LifecycleUpdate{Answered: int(r.step.Load())}),
+		phase.RunLifecycle.With(phase.LifecycleUpdate{Answered: r.step()}),
 	}
 	for id := range ToolCalls.All(snap) {
 		updates = append(updates, ToolCalls.Delete(id))

@@ -36,7 +36,7 @@ type attempt struct {
 // try calls the job once, from start on, and adds to a.
 func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context, start time.Duration, a *attempt) {
 	if j.timeout > 0 {
-		a.cmd, a.err = within(ctx, j.timeout, j.owner, p, func(ctx context.Context) (phase.Command, error) {
+		a.cmd, a.err = within(ctx, r.crew, j.timeout, j.owner, p, func(ctx context.Context) (phase.Command, error) {
 			return j.call(ctx, pc)
 		})
 	} else {
@@ -48,8 +48,12 @@ func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context,
 }
 
 func invoke(ctx context.Context, p phase.Phase, j *job, pc *phase.Context) (cmd phase.Command, err error) {
-	err = guard(j.owner, p, func() (err error) { cmd, err = j.call(ctx, pc); return err })
-	return cmd, err
+	defer func() {
+		if v := recover(); v != nil {
+			cmd, err = phase.Command{}, panicked(j.owner, p, v)
+		}
+	}()
+	return j.call(ctx, pc)
 }
 
 // tryAll calls every job once, all on pc, and returns what came of them in out, or in
@@ -61,7 +65,7 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 		r.try(ctx, p, &jobs[0], pc, r.eng.clock(), &out[0])
 		return out
 	}
-	return fanout.Into(ctx, out, r.eng.config.Limits.Concurrency,
+	return fanout.Into(ctx, r.crew, out, r.eng.config.Limits.Concurrency,
 		func(i, before int, a *attempt) {
 			// Reading the clock costs as much as a short hook: one begins when the last one ended.
 			var start time.Duration
@@ -79,6 +83,6 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 // results by index. When ctx ends it stops waiting: a call that has not returned
 // gets lost(cause) and its late result is dropped, as is lost(ErrGoexit) for a
 // call that ended its goroutine.
-func fanOut[T any](ctx context.Context, n, limit int, fn func(i int) T, lost func(error) T) []T {
-	return fanout.Each(ctx, n, limit, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
+func fanOut[T any](ctx context.Context, crew *fanout.Crew, n, limit int, fn func(i int) T, lost func(error) T) []T {
+	return fanout.Each(ctx, crew, n, limit, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
 }

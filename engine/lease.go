@@ -90,7 +90,7 @@ func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
 				return
 			case <-tick.C:
 			}
-			_, err := within(renewing, limit/3+1, "Config.Journal", 0, func(ctx context.Context) (Lease, error) {
+			_, err := within(renewing, nil, limit/3+1, "Config.Journal", 0, func(ctx context.Context) (Lease, error) {
 				return leaser.Renew(ctx, lease, limit)
 			})
 			// Another error may pass; if it does not, the next commit will tell.
@@ -120,7 +120,7 @@ func (c *chain) giveUp(ctx context.Context, lease *Lease) {
 // drop is giveUp for who has the mutex. If the release fails, the lease runs out.
 func (c *chain) drop(ctx context.Context) {
 	if c.holders--; c.holders == 0 {
-		_, _ = within(context.WithoutCancel(ctx), c.eng.config.Limits.Grace, "Config.Journal", 0, func(ctx context.Context) (struct{}, error) {
+		_, _ = within(context.WithoutCancel(ctx), nil, c.eng.config.Limits.Grace, "Config.Journal", 0, func(ctx context.Context) (struct{}, error) {
 			return struct{}{}, c.eng.config.Journal.(Leaser).Release(ctx, *c.lease)
 		})
 		c.eng.leased.Delete(c.thread)

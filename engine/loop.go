@@ -213,11 +213,12 @@ func (r *run) failed(ctx context.Context, err error) ending {
 // oneStep runs one step and says whether the run ends with it.
 func (r *run) oneStep(ctx context.Context) ending {
 	start := r.now()
-	step := r.step.Add(1)
+	step := r.step() + 1
+	r.setStep(step)
 	r.current.Store(nil)
 	snap := r.th.store.Snapshot()
 	r.saveWhole()
-	begin := append(stepKeys(snap), phase.RunLifecycle.With(phase.LifecycleUpdate{Step: int(step)}))
+	begin := append(stepKeys(snap), phase.RunLifecycle.With(phase.LifecycleUpdate{Step: step}))
 	if err := r.apply(ctx, scene{}, begin...); err != nil {
 		return r.failed(ctx, err)
 	}
@@ -344,7 +345,7 @@ func (r *run) afterStep(ctx context.Context) ending {
 			return end
 		}
 	}
-	if most := r.agent.Load().maxRounds(); int(r.step.Load()) >= most {
+	if most := r.agent.Load().maxRounds(); r.step() >= most {
 		return ending{reason: phase.ReasonMaxRounds, detail: fmt.Sprintf("the limit is %d steps", most)}
 	}
 	return ending{}

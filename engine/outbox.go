@@ -225,7 +225,7 @@ func (e *Engine) DeliverOutbox(ctx context.Context) (OutboxReport, error) {
 			return rep, context.Cause(ctx)
 		}
 		// One at a time: a claim counts as a try, and none is left behind when this ends.
-		claims, err := within(ctx, limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) ([]Claim, error) {
+		claims, err := within(ctx, nil, limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) ([]Claim, error) {
 			return outbox.Claim(ctx, effectLane, worker, 1, max(outboxClaim, 2*limits.EffectTimeout))
 		})
 		if err != nil || len(claims) == 0 {

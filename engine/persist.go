@@ -44,7 +44,7 @@ func (e *Engine) OpenThread(ctx context.Context, id string) (*Thread, error) {
 
 // load asks the journal for a thread.
 func (e *Engine) load(ctx context.Context, thread string, atLeast uint64) (JournalImage, error) {
-	image, err := within(ctx, e.config.Limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) (JournalImage, error) {
+	image, err := within(ctx, nil, e.config.Limits.JournalTimeout, "Config.Journal", 0, func(ctx context.Context) (JournalImage, error) {
 		return e.config.Journal.Load(ctx, thread, atLeast)
 	})
 	if err != nil {
@@ -124,7 +124,7 @@ type Recoverer interface{ Recovery() Recovery }
 func (r *run) recover(ctx context.Context, p *passage, tool Tool) (decided bool, err error) {
 	policy := FailAsInterrupted
 	if rec, ok := unpin(tool).(Recoverer); ok {
-		if err := guard(p.sc.call.Name, 0, func() error { policy = rec.Recovery(); return nil }); err != nil {
+		if err := guard(p.sc.call.Call.Name, 0, func() error { policy = rec.Recovery(); return nil }); err != nil {
 			policy = FailAsInterrupted
 		}
 	}
@@ -132,9 +132,9 @@ func (r *run) recover(ctx context.Context, p *passage, tool Tool) (decided bool,
 	case Rerun:
 		return false, nil
 	case AskPerson:
-		v := verdict{call: p.sc.call}
-		t, answer, err := r.ask(ctx, p.sc, p.sc.call, engineName, gate.Suspend(gate.Ticket{
-			Message: p.sc.call.Name + " was running when the process ended and may have done its work. Run it again?",
+		v := verdict{call: p.sc.call.Call}
+		t, answer, err := r.ask(ctx, p.sc, p.sc.call.Call, engineName, gate.Suspend(gate.Ticket{
+			Message: p.sc.call.Call.Name + " was running when the process ended and may have done its work. Run it again?",
 		}))
 		if err != nil || answer == nil {
 			p.waits = err == nil

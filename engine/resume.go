@@ -141,7 +141,7 @@ func (r *run) decide(ctx context.Context, ds []Decision) (err error) {
 		if len(res.Rejected) > 0 {
 			continue
 		}
-		r.step.Store(int64(l.Step))
+		r.setStep(l.Step)
 		r.secrets = p.secrets
 		r.emit(scene{}, func(h Header) Event { return RunResumed{Header: h} })
 		r.committed(scene{}, res.Snapshot, []state.Batch{b})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -25,7 +26,8 @@ type run struct {
 	parent     *run
 	depth      int
 	input      Input
-	info       phase.RunInfo // Step is left 0: the step is below
+	info       phase.RunInfo // without the step, see moment
+	crew       *fanout.Crew // of the run and its delegates
 	out        *emitter
 	held       *heldEvents // set while a delegate's events wait for their turn
 	dispatch   *effects.Dispatcher
@@ -34,8 +36,8 @@ type run struct {
 	lease      *Lease                    // of the thread, if it is leased
 	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
 
-	agent   atomic.Pointer[agent] // changes at a handoff
-	step    atomic.Int64
+	agent   atomic.Pointer[agent]         // changes at a handoff
+	moment  atomic.Pointer[phase.RunInfo] // info with the step
 	current atomic.Pointer[exchange]
 }
 
@@ -85,10 +87,13 @@ func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run
 	if parent != nil {
 		r.info.Parent = parent.info.ID
 		r.depth = parent.depth + 1
+		r.crew = parent.crew
 		r.out, r.held = parent.out, cmp.Or(held, parent.held)
 	} else {
+		r.crew = &fanout.Crew{}
 		r.out = newEmitter(c.Observers, in.sink, c.Limits.EventBuffer, c.Limits.Grace)
 	}
+	r.moment.Store(&r.info)
 	var err error
 	r.dispatch, err = t.eng.dispatcher(c.EffectMode, r.effectDone)
 	return r, err
@@ -109,47 +114,65 @@ func (r *run) leave() {
 func (r *run) release() {
 	r.leave()
 	if r.parent == nil {
+		r.crew.End()
 		r.out.close()
 	}
+}
+
+func (r *run) step() int { return r.moment.Load().Step }
+
+func (r *run) setStep(n int) {
+	info := r.info
+	info.Step = n
+	r.moment.Store(&info)
 }
 
 func (r *run) now() time.Time { return r.eng.config.Now() }
 
 // scene is where in a run something happens.
 type scene struct {
-	phase  phase.Phase
-	round  int
-	call   inference.ToolCall
-	tool   inference.ToolSpec
-	result inference.ToolResult
-	answer *phase.Answer
-	own    []phase.Answer // to questions of the tool itself
-	err    error
-	aside  bool // done by somebody beside the run, who never waits for observers
+	phase phase.Phase
+	round int
+	call  *phase.CallFrame // of tool phases, else nil; replaced and never changed, since contexts keep it
+	err   error
+	aside bool // done by somebody beside the run, who never waits for observers
+}
+
+// about changes what is known of the call.
+func (sc *scene) about(change func(*phase.CallFrame)) {
+	var c phase.CallFrame
+	if sc.call != nil {
+		c = *sc.call
+	}
+	change(&c)
+	sc.call = &c
+}
+
+func (sc *scene) callID() string {
+	if sc.call == nil {
+		return ""
+	}
+	return sc.call.Call.ID
 }
 
 // context builds what user code is told. It is the only place that does.
 func (r *run) context(sc scene, snap *state.Snapshot) *phase.Context {
-	info := r.info
-	info.Step = int(r.step.Load())
 	f := phase.Frame{
 		Phase:    sc.phase,
-		Run:      info,
+		Round:    sc.round,
+		Run:      r.moment.Load(),
 		Agent:    r.agent.Load().info,
 		Snapshot: snap,
-		Round:    sc.round,
 		Messages: Transcript.Get(snap),
 		Call:     sc.call,
-		Tool:     sc.tool,
-		Answer:   sc.answer,
-		Answers:  sc.own,
 		Err:      sc.err,
 	}
 	if x := r.current.Load(); x != nil {
 		f.Request, f.Response = x.request, x.response
 	}
-	if sc.result.CallID != "" {
-		f.Result = phase.EditedResult(snap, sc.result)
+	if sc.call != nil && sc.call.Result.CallID != "" {
+		sc.about(func(c *phase.CallFrame) { c.Result = phase.EditedResult(snap, c.Result) })
+		f.Call = sc.call
 	}
 	return phase.NewContext(f)
 }
@@ -170,7 +193,7 @@ func (r *run) header(sc scene) Header {
 		Parent:   r.info.Parent,
 		Thread:   r.info.Thread,
 		Agent:    r.agent.Load().spec.ID,
-		Step:     int(r.step.Load()),
+		Step:     r.step(),
 		Phase:    sc.phase,
 		Revision: r.th.store.Snapshot().Revision(),
 	}

@@ -106,7 +106,7 @@ func (k ConfigKey[C]) decode(f *faults, at jsonpos.Path, plugin string, raw infe
 	}
 	doing := "the default: "
 	// A goroutine of its own, because plugin code may also end the one it runs in.
-	get, err := detached(context.Background(), plugin, 0, func(context.Context) (section[C], error) {
+	get, err := detached(context.Background(), nil, plugin, 0, func(context.Context) (section[C], error) {
 		value, base := k.defaults(), inference.JSON("")
 		if k.def.aliases && k.def.Default != nil {
 			var err error

@@ -22,8 +22,8 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 	batches := make([]state.Batch, 0, len(ps))
 	kept := make([]*passage, 0, len(ps))
 	for _, p := range ps {
-		b, err := r.lower(&job{owner: callOwner(p.sc.call)}, &p.out.Command, base)
-		if err != nil {
+		var b state.Batch
+		if err := r.lower(&job{owner: callOwner(p.sc.call.Call)}, &p.out.Command, base, &b); err != nil {
 			p.refuse(err)
 			continue
 		}
@@ -77,16 +77,16 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 // For one that asked it opens the question instead.
 func (r *run) bodyEnded(p *passage) state.Update {
 	if p.asks != nil {
-		t, opened := r.opened(p.sc, p.sc.call, toolOwner(p.sc.call), *p.asks)
+		t, opened := r.opened(p.sc, p.sc.call.Call, toolOwner(p.sc.call.Call), *p.asks)
 		p.asks = &t
 		return opened
 	}
-	return r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Call, c.Ended, c.Result = p.sc.call, true, p.result() })
+	return r.callUpdate(p.sc.call.Call.ID, func(c *CallState) { c.Call, c.Ended, c.Result = p.sc.call.Call, true, p.result() })
 }
 
 func (p *passage) result() inference.ToolResult {
 	return inference.ToolResult{
-		CallID: p.sc.call.ID, Name: p.sc.call.Name,
+		CallID: p.sc.call.Call.ID, Name: p.sc.call.Call.Name,
 		Content: p.out.Content, Details: p.out.Details, IsError: p.out.IsError, Outcome: p.outcome,
 	}
 }
@@ -110,14 +110,14 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 	settle, cancel := r.settling(ctx)
 	defer cancel()
 	p.sc.phase = phase.AfterToolExecute
-	p.sc.result = p.result()
-	before := r.callState(p.sc.call.ID)
+	p.sc.about(func(c *phase.CallFrame) { c.Result = p.result() })
+	before := r.callState(p.sc.call.Call.ID)
 	var phaseErr error
 	if !before.After {
 		_, phaseErr = r.phase(settle, p.sc)
 	}
-	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.result)
-	c := r.callState(p.sc.call.ID)
+	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.call.Result)
+	c := r.callState(p.sc.call.Call.ID)
 	switch {
 	case c.After && c.Status == CallResuming:
 		result, err = r.released(settle, p, result, c)
@@ -134,20 +134,20 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 		return false, errors.Join(phaseErr, err)
 	}
 	err = r.apply(settle, p.sc,
-		r.callUpdate(p.sc.call.ID, func(c *CallState) {
-			c.Call, c.Status, c.Result = p.sc.call, endStatus(result), result
+		r.callUpdate(p.sc.call.Call.ID, func(c *CallState) {
+			c.Call, c.Status, c.Result = p.sc.call.Call, endStatus(result), result
 			c.Ended, c.After, c.Settled = true, true, true
 		}),
 		Transcript.Append(inference.ToolMessage(result)))
 	if err == nil {
-		for _, a := range r.callState(p.sc.call.ID).Answers {
+		for _, a := range r.callState(p.sc.call.Call.ID).Answers {
 			if !strings.Contains(result.Content, a.Answer.Handle) { // else somebody may still need it
 				r.forget(settle, a.Answer.Handle)
 			}
 		}
 		r.stats.calls.Add(1)
 		r.emit(p.sc, func(h Header) Event {
-			return ToolFinished{Header: h, Call: p.sc.call, Result: result, Duration: p.took}
+			return ToolFinished{Header: h, Call: p.sc.call.Call, Result: result, Duration: p.took}
 		})
 	}
 	return false, errors.Join(phaseErr, err)
@@ -156,13 +156,13 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 // withheld asks the question of WithholdResult, which suspended the call after its
 // body. The answer decides what becomes of the result.
 func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolResult, c CallState) (_ inference.ToolResult, waits bool, err error) {
-	if bad := r.eng.unanswerable(ctx, question(asking(c), p.sc.call)); bad != "" {
+	if bad := r.eng.unanswerable(ctx, question(asking(c), p.sc.call.Call)); bad != "" {
 		return hidden(result, inference.OutcomeBlocked, "blocked: "+c.Ticket.Plugin+bad), false, nil
 	}
-	if err := r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.result })); err != nil {
+	if err := r.apply(ctx, p.sc, r.callUpdate(p.sc.call.Call.ID, func(c *CallState) { c.Ended, c.Result = true, p.sc.call.Result })); err != nil {
 		return result, false, err
 	}
-	t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
+	t, answer, err := r.ask(ctx, p.sc, p.sc.call.Call, c.Ticket.Plugin, asking(c))
 	if err != nil || answer == nil {
 		return result, err == nil, err
 	}
@@ -177,7 +177,7 @@ func (r *run) released(ctx context.Context, p *passage, result inference.ToolRes
 }
 
 func (r *run) answered(ctx context.Context, p *passage, result inference.ToolResult, t gate.Ticket, a phase.Answer) (inference.ToolResult, error) {
-	v := verdict{call: p.sc.call}
+	v := verdict{call: p.sc.call.Call}
 	a.Args = "" // the tool has run
 	if _, err := r.take(ctx, p.sc, &v, t, a); err != nil {
 		return result, err
@@ -216,10 +216,11 @@ func (r *run) closeCalls(ctx context.Context, calls []inference.ToolCall) error 
 		if c.Settled {
 			continue
 		}
-		p := &passage{sc: scene{call: c.Call}, closing: true}
+		about := &phase.CallFrame{Call: c.Call}
 		if t, ok := r.tool(call.Name); ok {
-			p.sc.tool = t.Spec()
+			about.Tool = t.Spec()
 		}
+		p := &passage{sc: scene{call: about}, closing: true}
 		p.notRun(why)
 		if c.Status == CallRunning || c.Asked {
 			p.fail(inference.OutcomeCancelled, "interrupted: "+why)

@@ -28,7 +28,7 @@ func (r *run) ask(ctx context.Context, sc scene, call inference.ToolCall, plugin
 // opened fills in a ticket and returns the update that suspends its call on it.
 func (r *run) opened(sc scene, call inference.ToolCall, plugin string, t gate.Ticket) (gate.Ticket, state.Update) {
 	n := r.callState(call.ID).Tickets + 1
-	t.ID = ticketID(r.info.ID, int(r.step.Load()), call.ID, n)
+	t.ID = ticketID(r.info.ID, r.step(), call.ID, n)
 	t.Call, t.Plugin, t.Fingerprint, t.Until = call.ID, plugin, gate.Fingerprint(call), time.Time{}
 	if t.Lifetime > 0 {
 		t.Until = r.now().Add(t.Lifetime).UTC().Round(0) // as it comes back from a journal
@@ -87,7 +87,7 @@ func (r *run) resolve(ctx context.Context, sc scene, resolver gate.Resolver, t g
 	if t.Lifetime > 0 {
 		limit = t.Until.Sub(r.now())
 	}
-	given, err := within(ctx, limit, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
+	given, err := within(ctx, r.crew, limit, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
 		return resolver.Resolve(ctx, t)
 	})
 	if err == nil {

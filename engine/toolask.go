@@ -19,9 +19,9 @@ func toolOwner(call inference.ToolCall) string { return "tool " + call.Name }
 // else of those that were meant for it, or else the last one of all.
 func (r *run) forTool(ctx context.Context, p *passage) (answer *phase.Answer, own []phase.Answer) {
 	var meant *phase.Answer
-	print := gate.Fingerprint(p.sc.call)
-	for _, a := range r.answers(ctx, p.sc.call.ID) {
-		mine := a.Ticket.Plugin == toolOwner(p.sc.call)
+	print := gate.Fingerprint(p.sc.call.Call)
+	for _, a := range r.answers(ctx, p.sc.call.Call.ID) {
+		mine := a.Ticket.Plugin == toolOwner(p.sc.call.Call)
 		if a.lost || a.Ticket.Fingerprint != print || !mine && a.Ticket.Mode != gate.PassToTool && a.Ticket.Kind != gate.Secret {
 			continue
 		}
@@ -36,18 +36,18 @@ func (r *run) forTool(ctx context.Context, p *passage) (answer *phase.Answer, ow
 			meant = &full
 		}
 	}
-	return cmp.Or(meant, p.sc.answer), own
+	return cmp.Or(meant, p.sc.call.Answer), own
 }
 
 // toolAsks notes the question of a body, unless it cannot be asked.
 func (r *run) toolAsks(ctx context.Context, p *passage, t gate.Ticket) error {
-	t = question(gate.Suspend(t), p.sc.call)
+	t = question(gate.Suspend(t), p.sc.call.Call)
 	t.Mode = cmp.Or(t.Mode, gate.PassToTool)
 	if bad := r.eng.unanswerable(ctx, t); bad != "" {
-		return errors.New(p.sc.call.Name + bad)
+		return errors.New(p.sc.call.Call.Name + bad)
 	}
-	if n := r.callState(p.sc.call.ID).Tickets; n >= r.eng.config.Limits.PhaseRounds {
-		return fmt.Errorf("%s asked %d times and still has no result", p.sc.call.Name, n)
+	if n := r.callState(p.sc.call.Call.ID).Tickets; n >= r.eng.config.Limits.PhaseRounds {
+		return fmt.Errorf("%s asked %d times and still has no result", p.sc.call.Call.Name, n)
 	}
 	p.asks = &t
 	return nil
@@ -56,15 +56,15 @@ func (r *run) toolAsks(ctx context.Context, p *passage, t gate.Ticket) error {
 // suspendedMeanwhile handles a call that SuspendCall suspended at
 // BeforeToolExecute. decided means that the body will not run now.
 func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool, err error) {
-	c := r.callState(p.sc.call.ID)
+	c := r.callState(p.sc.call.Call.ID)
 	if c.Status != CallSuspended || c.Ticket.ID != "" {
 		return false, nil
 	}
-	v := verdict{call: p.sc.call}
-	if bad := r.eng.unanswerable(ctx, question(asking(c), p.sc.call)); bad != "" {
+	v := verdict{call: p.sc.call.Call}
+	if bad := r.eng.unanswerable(ctx, question(asking(c), p.sc.call.Call)); bad != "" {
 		return p.decided(blocked(v, c.Ticket.Plugin+bad)), nil
 	}
-	t, answer, err := r.ask(ctx, p.sc, p.sc.call, c.Ticket.Plugin, asking(c))
+	t, answer, err := r.ask(ctx, p.sc, p.sc.call.Call, c.Ticket.Plugin, asking(c))
 	if err != nil {
 		return true, err
 	}
@@ -79,10 +79,11 @@ func (r *run) suspendedMeanwhile(ctx context.Context, p *passage) (decided bool,
 // the body will not run now.
 func (r *run) goOn(ctx context.Context, p *passage, v verdict, t gate.Ticket, a phase.Answer) (decided bool, err error) {
 	done, err := r.take(ctx, p.sc, &v, t, a)
-	if err == nil && !done && v.call != p.sc.call {
+	if err == nil && !done && v.call != p.sc.call.Call {
 		// Nobody judged these arguments yet.
 		sc := p.sc
-		sc.phase, sc.call, sc.answer = phase.ToolGate, v.call, v.answer
+		sc.phase = phase.ToolGate
+		sc.about(func(c *phase.CallFrame) { c.Call, c.Answer = v.call, v.answer })
 		v, err = r.judge(ctx, sc)
 	}
 	if err != nil {
@@ -91,7 +92,7 @@ func (r *run) goOn(ctx context.Context, p *passage, v verdict, t gate.Ticket, a 
 	if p.decided(v) {
 		return true, nil
 	}
-	return false, r.apply(ctx, p.sc, r.callUpdate(p.sc.call.ID, func(c *CallState) { c.Status = CallRunning }))
+	return false, r.apply(ctx, p.sc, r.callUpdate(p.sc.call.Call.ID, func(c *CallState) { c.Status = CallRunning }))
 }
 
 // converse has what a body asked answered and runs it again, until it is done or the
@@ -107,7 +108,7 @@ func (r *run) converse(ctx context.Context, p *passage) error {
 			return err
 		}
 		p.asks = nil
-		if decided, err := r.goOn(ctx, p, verdict{call: p.sc.call}, t, *answer); decided || err != nil {
+		if decided, err := r.goOn(ctx, p, verdict{call: p.sc.call.Call}, t, *answer); decided || err != nil {
 			return err
 		}
 		if err := r.runBodies(ctx, []*passage{p}); err != nil {

@@ -144,16 +144,18 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 	snap := r.th.store.Snapshot()
 	for _, p := range bodies {
 		sc := p.sc
-		sc.answer, sc.own = r.forTool(ctx, p)
+		if answer, own := r.forTool(ctx, p); len(own) > 0 || answer != sc.call.Answer {
+			sc.about(func(c *phase.CallFrame) { c.Answer, c.Answers = answer, own })
+		}
 		p.pc = r.context(sc, snap)
-		r.emit(p.sc, func(h Header) Event { return ToolStarted{Header: h, Call: p.sc.call} })
+		r.emit(p.sc, func(h Header) Event { return ToolStarted{Header: h, Call: p.sc.call.Call} })
 	}
 	if len(bodies) == 1 {
 		r.body(ctx, bodies[0], nil)
 		return r.record(ctx, snap, bodies...)
 	}
 	// A body returns when ctx ends, so there is no need to give up on one here.
-	fanOut(context.WithoutCancel(ctx), len(bodies), r.eng.config.Limits.Concurrency,
+	fanOut(context.WithoutCancel(ctx), r.crew, len(bodies), r.eng.config.Limits.Concurrency,
 		func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
 		func(error) struct{} { return struct{}{} })
 	for _, p := range bodies {
@@ -173,11 +175,12 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	if c.Call.ID != "" {
 		call = c.Call // with edited arguments
 	}
-	p := &passage{sc: scene{phase: phase.ToolGate, call: call}}
+	about := &phase.CallFrame{Call: call}
 	tool, known := r.tool(call.Name)
 	if known {
-		p.sc.tool = tool.Spec()
+		about.Tool = tool.Spec()
 	}
+	p := &passage{sc: scene{phase: phase.ToolGate, call: about}}
 	switch {
 	case c.Settled:
 		return nil, nil
@@ -208,7 +211,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 			return p, err
 		}
 	}
-	if err := r.checkArgs(ctx, p.sc.call); ctx.Err() != nil {
+	if err := r.checkArgs(ctx, p.sc.call.Call); ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	} else if err != nil {
 		p.fail(inference.OutcomeError, err.Error())
@@ -262,7 +265,10 @@ func (p *passage) restore(res inference.ToolResult) {
 // decided takes over what v says about the call. It reports whether that settles
 // it, for now or for good, so that its body does not run.
 func (p *passage) decided(v verdict) bool {
-	p.sc.call, p.sc.answer, p.waits = v.call, v.answer, v.waits
+	if c := p.sc.call; v.call != c.Call || v.answer != c.Answer {
+		p.sc.about(func(c *phase.CallFrame) { c.Call, c.Answer = v.call, v.answer })
+	}
+	p.waits = v.waits
 	if v.outcome != "" {
 		p.outcome = v.outcome
 		p.out = Output{Content: v.result.Content, Details: v.result.Details, IsError: v.result.IsError}
@@ -320,7 +326,7 @@ func (r *run) checkArgs(ctx context.Context, call inference.ToolCall) error {
 		return nil
 	}
 	// Detached, since a validator may hang or end its goroutine like any user code.
-	_, err := detached(ctx, call.Name, phase.ToolGate, func(context.Context) (struct{}, error) {
+	_, err := detached(ctx, r.crew, call.Name, phase.ToolGate, func(context.Context) (struct{}, error) {
 		return struct{}{}, v.Validate(call.Args)
 	})
 	return err
@@ -333,15 +339,15 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	start := r.now()
 	limit := r.eng.config.Limits.ToolTimeout
 	if d, ok := unpin(p.tool).(*delegate); ok {
-		p.out, p.outcome = r.delegated(ctx, d, p.sc.call, held)
+		p.out, p.outcome = r.delegated(ctx, d, p.sc.call.Call, held)
 		p.took = r.now().Sub(start)
 		return
 	}
 	bounded, cancel := ctx, context.CancelFunc(func() {})
 	if limit > 0 {
-		bounded, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: p.sc.call.Name, Phase: p.sc.phase, Limit: limit})
+		bounded, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: p.sc.call.Call.Name, Phase: p.sc.phase, Limit: limit})
 	}
-	out, err := detached(bounded, p.sc.call.Name, p.sc.phase, func(ctx context.Context) (Output, error) {
+	out, err := detached(bounded, r.crew, p.sc.call.Call.Name, p.sc.phase, func(ctx context.Context) (Output, error) {
 		return p.tool.Call(ctx, p.pc)
 	})
 	expired, late := bounded.Err(), context.Cause(bounded)
@@ -352,7 +358,7 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 		out.Content, out.Details, out.IsError = "", "", false
 	}
 	if err == nil && !out.Details.Valid() {
-		err = fmt.Errorf("tool %s returned details that are not JSON", p.sc.call.Name)
+		err = fmt.Errorf("tool %s returned details that are not JSON", p.sc.call.Call.Name)
 	}
 	switch {
 	case err == nil && !out.IsError:

@@ -47,7 +47,7 @@ func (r *run) keeper(ctx context.Context) (keep keeper, forget func(error)) {
 		if err := value.Decode(&secret); err != nil {
 			return "", ErrVault
 		}
-		handle, err := within(ctx, r.eng.config.Limits.JournalTimeout, "Config.Vault", phase.ToolGate,
+		handle, err := within(ctx, nil, r.eng.config.Limits.JournalTimeout, "Config.Vault", phase.ToolGate,
 			func(ctx context.Context) (string, error) { return r.eng.config.Vault.Keep(ctx, r.th.id, secret) })
 		if err != nil || handle == "" || handle == secret || len(secret) >= shortestSecret && strings.Contains(handle, secret) {
 			return "", ErrVault
@@ -67,7 +67,7 @@ func (r *run) keeper(ctx context.Context) (keep keeper, forget func(error)) {
 
 func (r *run) forget(ctx context.Context, handle string) {
 	if f, ok := r.eng.config.Vault.(Forgetter); ok && handle != "" {
-		_, err := within(context.WithoutCancel(ctx), r.eng.config.Limits.Grace, "Config.Vault", phase.ToolGate,
+		_, err := within(context.WithoutCancel(ctx), nil, r.eng.config.Limits.Grace, "Config.Vault", phase.ToolGate,
 			func(ctx context.Context) (struct{}, error) { return struct{}{}, f.Forget(ctx, handle) })
 		if err != nil {
 			r.warn(scene{}, engineName, "the vault did not forget a secret that is not needed any more (handle %s)", handle)
@@ -81,7 +81,7 @@ func (r *run) withSecret(ctx context.Context, a TicketAnswer) phase.Answer {
 	if value, ok := r.secrets[a.Ticket.ID]; ok {
 		a.Answer.Value = value
 	} else if a.Answer.Handle != "" && r.eng.config.Vault != nil {
-		secret, err := within(ctx, r.eng.config.Limits.JournalTimeout, "Config.Vault", phase.ToolGate,
+		secret, err := within(ctx, nil, r.eng.config.Limits.JournalTimeout, "Config.Vault", phase.ToolGate,
 			func(ctx context.Context) (string, error) { return r.eng.config.Vault.Reveal(ctx, a.Answer.Handle) })
 		if err != nil {
 			r.warn(scene{}, engineName, "the vault did not reveal the answer to ticket %s; it is lost", a.Ticket.ID)

@@ -34,7 +34,7 @@ func ExampleGate() {
 		args, _ := inference.ToJSON(map[string]string{"path": path})
 		d, err := g.Check(context.Background(), phase.NewContext(phase.Frame{
 			Phase: phase.ToolGate,
-			Call:  inference.ToolCall{ID: "c1", Name: "delete", Args: args},
+			Call:  &phase.CallFrame{Call: inference.ToolCall{ID: "c1", Name: "delete", Args: args}},
 		}))
 		fmt.Println(path, d.Kind(), d.Reason(), err)
 	}
@@ -88,8 +88,8 @@ func ExampleFromPolicy() {
 	})
 	d, err := gate.FromPolicy(readOnly).Check(context.Background(), phase.NewContext(phase.Frame{
 		Phase: phase.ToolGate,
-		Run:   phase.RunInfo{Mode: "batch"},
-		Tool:  inference.ToolSpec{Name: "delete", Kind: "write"},
+		Run:   &phase.RunInfo{Mode: "batch"},
+		Call:  &phase.CallFrame{Tool: inference.ToolSpec{Name: "delete", Kind: "write"}},
 	}))
 	fmt.Println(d.Kind(), d.Reason(), err)
 	// Output: block nobody is watching <nil>

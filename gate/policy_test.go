@@ -14,12 +14,14 @@ import (
 
 func frame() phase.Frame {
 	return phase.Frame{
-		Phase:  phase.ToolGate,
-		Run:    phase.RunInfo{ID: "r", Mode: "batch", Adapter: "cli"},
-		Agent:  phase.NewAgentInfo("support", "", "large", nil),
-		Call:   inference.ToolCall{ID: "c", Name: "rm", Args: `{"path":"/"}`},
-		Tool:   inference.ToolSpec{Name: "rm", Kind: "write"},
-		Answer: &phase.Answer{Ticket: "t", Approved: true},
+		Phase: phase.ToolGate,
+		Run:   &phase.RunInfo{ID: "r", Mode: "batch", Adapter: "cli"},
+		Agent: phase.NewAgentInfo("support", "", "large", nil),
+		Call: &phase.CallFrame{
+			Call:   inference.ToolCall{ID: "c", Name: "rm", Args: `{"path":"/"}`},
+			Tool:   inference.ToolSpec{Name: "rm", Kind: "write"},
+			Answer: &phase.Answer{Ticket: "t", Approved: true},
+		},
 	}
 }
 
@@ -75,9 +77,9 @@ func TestPolicySeesItsSubject(t *testing.T) {
 	}))
 	_, err := p.Check(t.Context(), phase.NewContext(f))
 	require.NoError(t, err)
-	require.Equal(t, gate.Subject{Run: f.Run, Agent: *f.Agent, Call: f.Call, Tool: f.Tool, Answer: *f.Answer}, got)
+	require.Equal(t, gate.Subject{Run: *f.Run, Agent: *f.Agent, Call: f.Call.Call, Tool: f.Call.Tool, Answer: *f.Call.Answer}, got)
 
-	f.Answer = nil
+	f.Call.Answer = nil
 	_, err = p.Check(t.Context(), phase.NewContext(f))
 	require.NoError(t, err)
 	require.Equal(t, phase.Answer{}, got.Answer)

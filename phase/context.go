@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -18,19 +19,24 @@ type Context struct{ f Frame }
 // takes the frame over; what its pointers refer to must not change afterwards.
 type Frame struct {
 	Phase    Phase
-	Run      RunInfo
+	Round    int
+	Run      *RunInfo
 	Agent    *AgentInfo
 	Snapshot *state.Snapshot
-	Round    int
 	Messages state.List[inference.Message]
 	Request  *inference.Request
 	Response *inference.Response
-	Call     inference.ToolCall
-	Tool     inference.ToolSpec
-	Result   inference.ToolResult
-	Answer   *Answer
-	Answers  []Answer
+	Call     *CallFrame // in the three tool phases
 	Err      error
+}
+
+// CallFrame is what a Context tells about one tool call.
+type CallFrame struct {
+	Call    inference.ToolCall
+	Tool    inference.ToolSpec
+	Result  inference.ToolResult
+	Answer  *Answer
+	Answers []Answer
 }
 
 // NewContext returns a Context with the content f.
@@ -83,7 +89,10 @@ type Answer struct {
 func (pc *Context) Phase() Phase { return pc.f.Phase }
 
 // Run identifies the run and its step.
-func (pc *Context) Run() RunInfo { return pc.f.Run }
+func (pc *Context) Run() RunInfo {
+	r, _ := known(pc.f.Run)
+	return r
+}
 
 // Agent describes the agent.
 func (pc *Context) Agent() AgentInfo {
@@ -117,25 +126,30 @@ func (pc *Context) Response() (inference.Response, bool) {
 }
 
 // Call is the tool call in question, in the three tool phases.
-func (pc *Context) Call() inference.ToolCall { return pc.f.Call }
+func (pc *Context) Call() inference.ToolCall { return pc.call().Call }
 
 // Tool describes the tool that Call names; zero when there is no such tool.
-func (pc *Context) Tool() inference.ToolSpec { return pc.f.Tool }
+func (pc *Context) Tool() inference.ToolSpec { return pc.call().Tool }
 
 // Result is the outcome of the call at AfterToolExecute, with the edits that
 // were committed before this hook's snapshot.
-func (pc *Context) Result() inference.ToolResult { return pc.f.Result }
+func (pc *Context) Result() inference.ToolResult { return pc.call().Result }
 
 // Answer is the decision about this call's ticket, once there is one.
-func (pc *Context) Answer() (Answer, bool) { return known(pc.f.Answer) }
+func (pc *Context) Answer() (Answer, bool) { return known(pc.call().Answer) }
 
 // Answers are those to the questions that the tool itself asked about this very
 // call, oldest first. Only the tool's own Call sees them, and the secrets in them.
-func (pc *Context) Answers() []Answer { return slices.Clone(pc.f.Answers) }
+func (pc *Context) Answers() []Answer { return slices.Clone(pc.call().Answers) }
 
 // Err is the model's error at AfterInference and the cause of a failed run at
 // RunEnd; nil otherwise.
 func (pc *Context) Err() error { return pc.f.Err }
+
+// noCall stands for the call outside the tool phases. It never changes.
+var noCall CallFrame
+
+func (pc *Context) call() *CallFrame { return cmp.Or(pc.f.Call, &noCall) }
 
 // known returns what p points to, and whether there is anything.
 func known[T any](p *T) (v T, ok bool) {

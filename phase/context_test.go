@@ -19,12 +19,14 @@ func TestContextIsFrozen(t *testing.T) {
 	boom := errors.New("boom")
 	pc := phase.NewContext(phase.Frame{
 		Phase: phase.AfterToolExecute, Round: 2, Err: boom,
-		Run:      phase.RunInfo{ID: "r", Step: 3, Started: time.Unix(5, 0)},
+		Run:      &phase.RunInfo{ID: "r", Step: 3, Started: time.Unix(5, 0)},
 		Agent:    phase.NewAgentInfo("a", "d", "m", map[string]any{"s": 1}),
 		Messages: state.ListOf(inference.User("hello")),
 		Request:  &req, Response: &resp,
-		Call: inference.ToolCall{ID: "c"}, Tool: inference.ToolSpec{Name: "t"}, Result: inference.ToolResult{CallID: "c"},
-		Answer: &phase.Answer{Ticket: "q", Approved: true},
+		Call: &phase.CallFrame{
+			Call: inference.ToolCall{ID: "c"}, Tool: inference.ToolSpec{Name: "t"}, Result: inference.ToolResult{CallID: "c"},
+			Answer: &phase.Answer{Ticket: "q", Approved: true},
+		},
 	})
 	got, ok := pc.Request()
 	require.True(t, ok)

@@ -192,7 +192,7 @@ func (d *keyDef[V, U]) patch(cur cell, e DeltaEntry) (importOp, error) {
 		return nil, err
 	}
 	v := d.extend(d.current(cur), more)
-	return func(at *stamp) cell { return &box[V]{at, v} }, nil
+	return func(at *stamp) cell { return boxed(at, v) }, nil
 }
 
 // extends reports whether l is earlier with elements appended. It may say no

@@ -15,12 +15,11 @@ type draft struct {
 	slots    []slotState // by slot
 	seen     []int       // slots whose cells the outcome depends on
 	steps    []step      // updates of accepted batches, in order
-	stamps   []stamp     // one for each of them
+	stamps   []stamp     // of those of one owner, in a row
 	rejected []Rejection
 }
 
-// step is an update that takes part: its place in the call, its slot, and the
-// number of its batch among the accepted ones.
+// step is an update that takes part: its place in the call, its slot, and its stamp.
 type step struct{ batch, update, slot, by int }
 
 // slotState is what a draft knows of a slot.
@@ -82,6 +81,7 @@ func (d *draft) look(k *def) (int, *slotState, error) {
 // decide splits the batches into accepted and rejected ones. It runs no user
 // code.
 func (d *draft) decide(batches []Batch) error {
+	stamps := 0
 	for i := range batches {
 		b, first := &batches[i], len(d.steps)
 		lost, err := d.against(i, batches)
@@ -89,7 +89,10 @@ func (d *draft) decide(batches []Batch) error {
 		case err != nil:
 			return &BatchError{i, b.Owner, err}
 		case lost == nil:
-			d.claim(batches, d.steps[first:])
+			if first == 0 || batches[d.steps[first-1].batch].Owner != b.Owner {
+				stamps++
+			}
+			d.claim(batches, d.steps[first:], stamps-1)
 			continue
 		}
 		d.rejected = append(d.rejected, Rejection{i, lost})
@@ -100,6 +103,7 @@ func (d *draft) decide(batches []Batch) error {
 		}
 		d.steps = d.steps[:first]
 	}
+	d.stamps = make([]stamp, stamps)
 	return nil
 }
 
@@ -143,7 +147,7 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 		if err != nil {
 			return nil, err
 		}
-		d.steps = append(d.steps, step{i, n, slot, i - len(d.rejected)})
+		d.steps = append(d.steps, step{batch: i, update: n, slot: slot})
 		alone := u.alone()
 		switch {
 		case s.alone != 0:
@@ -177,9 +181,11 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 	return lost, nil
 }
 
-// claim marks what the steps of an accepted batch touch.
-func (d *draft) claim(batches []Batch, steps []step) {
-	for _, at := range steps {
+// claim marks what the steps of an accepted batch touch, and gives them their stamp.
+func (d *draft) claim(batches []Batch, steps []step, stamp int) {
+	for i := range steps {
+		at := &steps[i]
+		at.by = stamp
 		u, s, by := &batches[at.batch].Updates[at.update], &d.slots[at.slot], at.batch+1
 		s.last = by
 		switch alone, whole := u.alone(), u.verb < verbAdd; {
@@ -216,7 +222,6 @@ func (d *draft) apply(batches []Batch) (err error) {
 			err = fault(panicked(v))
 		}
 	}()
-	d.stamps = make([]stamp, len(batches)-len(d.rejected))
 	for _, at = range d.steps {
 		b, s, by := &batches[at.batch], &d.slots[at.slot], &d.stamps[at.by]
 		u := &b.Updates[at.update]

@@ -20,7 +20,7 @@ func lastChangeOf[K cmp.Ordered, V any](c cell, k K) *stamp {
 		return lastChange(c)
 	}
 	if b := e.live.box(k); b != nil {
-		return cmp.Or(b.at, e.born)
+		return cmp.Or(b.mark(), e.born)
 	}
 	return e.dead.last(k)
 }
@@ -50,7 +50,7 @@ const gravesKept = 64
 func (g *graves[K]) last(k K) *stamp {
 	for _, m := range []Map[K, struct{}]{g.young, g.old} {
 		if b := m.box(k); b != nil {
-			return b.at
+			return b.mark()
 		}
 	}
 	return g.floor
@@ -58,7 +58,7 @@ func (g *graves[K]) last(k K) *stamp {
 
 func (g *graves[K]) with(k K, at *stamp, limit int) *graves[K] {
 	next := *g
-	next.young = g.young.with(k, &box[struct{}]{at: at})
+	next.young = g.young.with(k, boxed(at, struct{}{}))
 	if next.young.Len() > limit {
 		next = graves[K]{floor: cmp.Or(g.turned, g.floor), turned: at, old: next.young}
 	}

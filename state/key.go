@@ -163,6 +163,7 @@ type keyDef[V, U any] struct {
 	o     Options[V]
 	apply func(V, U) (V, error) // nil when there is none
 	last  bool                  // apply is plain last write
+	bare  bool                  // last, and nothing copies or checks: an update is the next cell
 	take  func(U) U             // copies an update that comes in or goes out; may be nil
 	give  func(U) U             // copies one for an apply that may change it; may be nil
 
@@ -202,6 +203,7 @@ func newKey[V, U any](name string, c KeyConfig[V, U], o Options[V]) Key[V, U] {
 	} else {
 		d.apply, d.last = any(lastWrite[V]).(func(V, U) (V, error))
 	}
+	d.bare = d.last && d.take == nil && o.Check == nil
 	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", o.Clone != nil), d.aliasing(aliasText[U](), "update", d.take != nil || d.last))
 	if d.apply == nil {
 		d.faults = errors.Join(d.faults, fmt.Errorf("%w: %q needs Apply, since its values and updates differ in type", ErrInvalidKey, name))
@@ -246,6 +248,9 @@ func (k Key[V, U]) update(v verb, u U) Update {
 	if !ok {
 		return k.Reset() // of nowhere
 	}
+	if d.bare {
+		return Update{k.d, &box[U]{value: u}, v} // U is V
+	}
 	return Update{k.d, &applyOp[V, U]{d: d, u: copied(d.take, u)}, v}
 }
 
@@ -275,7 +280,7 @@ func (d *keyDef[V, U]) encode(c cell) ([]byte, error) { return d.o.Codec.encode(
 
 func (d *keyDef[V, U]) decode(raw []byte, version int) (importOp, error) {
 	v, err := d.o.decode(raw, version)
-	return func(at *stamp) cell { return &box[V]{at, v} }, err
+	return func(at *stamp) cell { return boxed(at, v) }, err
 }
 
 func (d *keyDef[V, U]) diff(before, after cell, yield func(Change) bool) bool {
@@ -283,7 +288,17 @@ func (d *keyDef[V, U]) diff(before, after cell, yield func(Change) bool) bool {
 	return !had && !has || yield(Change{d.handle, nil, d.value(before), d.value(after), had, has})
 }
 
-// applyOp is an update of a key that is not made of entries.
+// apply makes b the cell, or a copy if it is one somewhere, or was.
+func (b *box[V]) apply(_ cell, _ bool, at *stamp) (cell, error) {
+	if b.at.CompareAndSwap(nil, at) {
+		return b, nil
+	}
+	return boxed(at, b.value), nil
+}
+
+func (b *box[V]) arg() any { return b.value }
+
+// applyOp is an update of a key that is not made of entries nor bare.
 type applyOp[V, U any] struct {
 	d    *keyDef[V, U]
 	u    U
@@ -312,7 +327,8 @@ func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	default:
 		b = &box[V]{}
 	}
-	b.at, b.value = at, next
+	b.at.Store(at)
+	b.value = next
 	return b, nil
 }
 

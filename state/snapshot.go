@@ -1,6 +1,9 @@
 package state
 
-import "iter"
+import (
+	"iter"
+	"sync/atomic"
+)
 
 // Snapshot is an immutable view of a whole state at one revision. Taking one
 // copies nothing, and old ones stay valid. Values are read through the keys:
@@ -54,13 +57,20 @@ type cell interface {
 }
 
 // box holds a value. It also keeps a value's own Copy method out of sight of
-// btree, which would call it in silence.
+// btree, which would call it in silence. A box is also the update that writes its
+// value, see [Key.With]: the first commit that applies it makes it the cell.
 type box[V any] struct {
-	at    *stamp
+	at    atomic.Pointer[stamp]
 	value V
 }
 
-func (b *box[V]) mark() *stamp { return b.at }
+func boxed[V any](at *stamp, v V) *box[V] {
+	b := &box[V]{value: v}
+	b.at.Store(at)
+	return b
+}
+
+func (b *box[V]) mark() *stamp { return b.at.Load() }
 func (b *box[V]) holds() bool  { return true }
 
 // blank is a key after a reset: no value, but a last change.

@@ -209,7 +209,7 @@ func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 				return nil, err
 			}
 		}
-		next.live.tree.Set(e.key, &box[V]{at, e.value})
+		next.live.tree.Set(e.key, boxed(at, e.value))
 	}
 	return next, nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleEach() {
-	squares := fanout.Each(context.Background(), 4, 2,
+	squares := fanout.Each(context.Background(), nil, 4, 2,
 		func(i int) int { return i * i },
 		func(error) int { return -1 })
 	fmt.Println(squares)
@@ -17,7 +17,7 @@ func ExampleEach() {
 }
 
 func ExampleOne() {
-	v, err := fanout.One(context.Background(), errors.New("exited"), func() (string, error) { return "done", nil })
+	v, err := fanout.One(context.Background(), nil, errors.New("exited"), func() (string, error) { return "done", nil })
 	fmt.Println(v, err)
 	// Output: done <nil>
 }

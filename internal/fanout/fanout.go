@@ -2,15 +2,14 @@ package fanout
 
 import (
 	"context"
+	"runtime"
 	"sync/atomic"
-
-	"golang.org/x/sync/errgroup"
 )
 
 // Each calls fn(0) to fn(n-1) on at most limit goroutines, as Into does, and returns
 // their results by index.
-func Each[T any](ctx context.Context, n, limit int, fn func(i int) T, lost func(cause error) T) []T {
-	return Into(ctx, make([]T, n), limit, func(i, _ int, out *T) { *out = fn(i) }, lost)
+func Each[T any](ctx context.Context, crew *Crew, n, limit int, fn func(i int) T, lost func(cause error) T) []T {
+	return Into(ctx, crew, make([]T, n), limit, func(i, _ int, out *T) { *out = fn(i) }, lost)
 }
 
 // Into calls fn for every element of out, on at most limit goroutines, which must be 1
@@ -23,93 +22,153 @@ func Each[T any](ctx context.Context, n, limit int, fn func(i int) T, lost func(
 // gets lost(nil). A call that was given up on keeps its goroutine until fn returns,
 // since Go cannot stop it. Neither function may panic.
 //
-// Calls that return at once all run on one goroutine, one after another; beside it there
-// is always one more that has not begun yet, while calls are left. If a call blocks, that
-// one takes over, so calls that block all overlap, and calls that compute use every
-// processor.
-func Into[T any](ctx context.Context, out []T, limit int, fn func(i, before int, out *T), lost func(cause error) T) []T {
+// Calls that return at once all run on one goroutine, one after another; calls that
+// block all overlap, and calls that compute use every processor.
+func Into[T any](ctx context.Context, crew *Crew, out []T, limit int, fn func(i, before int, out *T), lost func(cause error) T) []T {
 	if len(out) == 0 {
 		return out
 	}
-	f := &fan[T]{out: out, filled: make([]atomic.Bool, len(out)), fn: fn, lost: lost, all: make(chan struct{}), limit: int64(limit)}
+	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(limit)}
+	if f.filled = f.few[:]; len(out) > len(f.few) {
+		f.filled = make([]atomic.Bool, len(out))
+	}
 	f.left.Store(int64(len(out)))
 	f.workers.Store(1)
 	f.spawn()
-	select {
-	case <-f.all:
+	if f.attend(ctx) || f.wait(ctx) {
 		return out
-	case <-ctx.Done():
-		return f.abandon(context.Cause(ctx))
 	}
+	return f.abandon(context.Cause(ctx))
 }
 
 // fan is the state of one Into.
 type fan[T any] struct {
-	group   errgroup.Group // spawns; nobody waits on it, since a hung call would hold everybody up
+	crew    *Crew
 	fn      func(i, before int, out *T)
 	lost    func(error) T
-	all     chan struct{} // closed when nothing is left
 	limit   int64
 	next    atomic.Int64 // call to begin
-	left    atomic.Int64 // calls without a result
+	left    atomic.Int64 // calls whose worker has not told yet that they returned
 	workers atomic.Int64
 	waiting atomic.Bool // a worker was spawned and has not begun
 	over    atomic.Bool // nobody waits any more
+	turn    atomic.Int32
+	all     chan struct{} // closed when nothing is left, if the caller waits
 
 	out    []T
 	filled []atomic.Bool
+	few    [64]atomic.Bool // backs filled when that is enough
 }
+
+// The tasks of goroutines.
+type (
+	worker[T any]  fan[T]
+	watcher[T any] fan[T]
+)
+
+func (w *worker[T]) do()  { (*fan[T])(w).work() }
+func (w *watcher[T]) do() { (*fan[T])(w).watch() }
 
 // spawn starts a worker that was counted.
 func (f *fan[T]) spawn() {
 	f.waiting.Store(true)
-	f.group.Go(f.work)
+	f.crew.start((*worker[T])(f))
 }
 
-// follow sees to it that a worker waits to take over, unless there are enough.
-func (f *fan[T]) follow() {
-	if f.workers.Load() < f.limit && f.waiting.CompareAndSwap(false, true) {
-		if f.workers.Add(1) > f.limit {
-			f.workers.Add(-1)
-			f.waiting.Store(false)
-			return
+// attend is what the caller does first, and reports whether that is all. It stands in
+// the scheduler's queue: if it gets a processor before the calls are over, the worker
+// waits, and it starts another, or there is a processor to spare. Then it has somebody
+// watch from there and goes to wait, so that the last worker, who has everything in its
+// processor's caches, wakes it where it ran.
+func (f *fan[T]) attend(ctx context.Context) (done bool) {
+	for {
+		begun := f.next.Load()
+		runtime.Gosched()
+		switch now := f.next.Load(); {
+		case f.left.Load() == 0:
+			return true
+		case f.enough(now) || ctx.Err() != nil:
+			return false
+		case now == begun:
+			f.another()
+		default:
+			f.crew.start((*watcher[T])(f))
+			return false
 		}
+	}
+}
+
+// watch starts workers while there are calls that none has begun.
+func (f *fan[T]) watch() {
+	for begun := f.next.Load(); !f.enough(begun) && !f.over.Load(); {
+		runtime.Gosched()
+		now := f.next.Load()
+		if now == begun {
+			f.another()
+		}
+		begun = now
+	}
+}
+
+// enough reports whether there is nothing to do for another worker.
+func (f *fan[T]) enough(begun int64) bool {
+	return begun >= int64(len(f.out)) || f.workers.Load() >= f.limit
+}
+
+// another starts a worker, since those at work are no faster than a turn in the queue.
+func (f *fan[T]) another() {
+	if !f.waiting.Load() {
+		f.workers.Add(1)
 		f.spawn()
 	}
 }
 
-func (f *fan[T]) work() error {
+// Who comes first of the caller that waits and the worker that ends the last call.
+const (
+	callerWaits = 1 + iota
+	allDone
+)
+
+// wait waits for the last call and reports whether it has returned before ctx ended.
+func (f *fan[T]) wait(ctx context.Context) bool {
+	f.all = make(chan struct{})
+	if !f.turn.CompareAndSwap(0, callerWaits) {
+		return true
+	}
+	select {
+	case <-f.all:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (f *fan[T]) work() {
 	f.waiting.Store(false)
-	at, before := -1, -1 // the call at work, and the last one
+	at, before, made := -1, -1, int64(0) // the call at work, the last one, and how many have returned
 	defer func() {
 		if at < 0 {
 			f.workers.Add(-1)
-			return
+		} else {
+			// The call ended this goroutine, so another takes its place.
+			f.out[at] = f.lost(nil)
+			f.filled[at].Store(true)
+			made++
+			f.spawn()
 		}
-		// The call ended this goroutine, so another takes its place.
-		f.out[at] = f.lost(nil)
-		f.spawn()
-		f.done(at)
+		if made > 0 && f.left.Add(-made) == 0 && f.turn.Swap(allDone) == callerWaits {
+			close(f.all)
+		}
 	}()
 	for {
 		i := int(f.next.Add(1)) - 1
 		if i >= len(f.out) || f.over.Load() {
-			return nil
-		}
-		if i+1 < len(f.out) && !f.waiting.Load() {
-			f.follow()
+			return
 		}
 		at = i
 		f.fn(i, before, &f.out[i])
-		at, before = -1, i
-		f.done(i)
-	}
-}
-
-func (f *fan[T]) done(i int) {
-	f.filled[i].Store(true)
-	if f.left.Add(-1) == 0 {
-		close(f.all)
+		f.filled[i].Store(true)
+		at, before, made = -1, i, made+1
 	}
 }
 

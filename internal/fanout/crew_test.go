@@ -1,0 +1,80 @@
+package fanout_test
+
+import (
+	"context"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/internal/fanout"
+)
+
+// members counts the goroutines of crews. Those of the test's own bubble are all that
+// is left, since a bubble ends with its goroutines.
+func members() int {
+	synctest.Wait()
+	text := make([]byte, 1<<20)
+	return strings.Count(string(text[:runtime.Stack(text, true)]), "created by golang.org/x/sync/errgroup")
+}
+
+// A crew makes calls that follow each other on goroutines that it has, keeps few of
+// them, and has none after its end.
+func TestCrewKeepsAFewGoroutinesUntilItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := &fanout.Crew{}
+		for _, n := range []int{1, 2, 64} {
+			out := fanout.Each(t.Context(), crew, n, n, func(i int) int { time.Sleep(time.Second); return i + 1 }, func(error) int { return 0 })
+			for i, v := range out {
+				require.Equal(t, i+1, v)
+			}
+		}
+		require.Equal(t, 4, members())
+		crew.End()
+		require.Zero(t, members())
+
+		// It still makes calls, on goroutines that do not stay.
+		require.Equal(t, []int{7}, fanout.Each(t.Context(), crew, 1, 1, func(int) int { return 7 }, func(error) int { return 0 }))
+		require.Zero(t, members())
+	})
+}
+
+// A goroutine that a call ended, or still keeps, is not used again; the others are.
+func TestCrewLosesNoCallToOneThatHangsOrEndsItsGoroutine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := &fanout.Crew{}
+		release := make(chan struct{})
+		var made atomic.Int64
+		for range 20 {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			out := fanout.Each(ctx, crew, 5, 5, func(i int) int {
+				switch i {
+				case 1:
+					runtime.Goexit()
+				case 3:
+					<-release
+				}
+				made.Add(1)
+				return i
+			}, func(cause error) int {
+				if cause == nil {
+					return -1
+				}
+				return -2
+			})
+			cancel()
+			require.Equal(t, []int{0, -1, 2, -2, 4}, out)
+		}
+		require.EqualValues(t, 60, made.Load())
+		close(release)
+		synctest.Wait()
+		require.EqualValues(t, 80, made.Load())
+		require.LessOrEqual(t, members(), 4)
+		crew.End()
+		require.Zero(t, members())
+	})
+}
