@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"sync/atomic"
 )
 
@@ -164,6 +165,7 @@ type keyDef[V, U any] struct {
 	apply func(V, U) (V, error) // nil when there is none
 	last  bool                  // apply is plain last write
 	bare  bool                  // last, and nothing copies or checks: an update is the next cell
+	roomy bool                  // an update has room for the next cell
 	take  func(U) U             // copies an update that comes in or goes out; may be nil
 	give  func(U) U             // copies one for an apply that may change it; may be nil
 
@@ -204,6 +206,7 @@ func newKey[V, U any](name string, c KeyConfig[V, U], o Options[V]) Key[V, U] {
 		d.apply, d.last = any(lastWrite[V]).(func(V, U) (V, error))
 	}
 	d.bare = d.last && d.take == nil && o.Check == nil
+	d.roomy = reflect.TypeFor[U]().Size() <= roomy
 	d.faults = errors.Join(d.invalid(), d.aliasing(aliasText[V](), "value", o.Clone != nil), d.aliasing(aliasText[U](), "update", d.take != nil || d.last))
 	if d.apply == nil {
 		d.faults = errors.Join(d.faults, fmt.Errorf("%w: %q needs Apply, since its values and updates differ in type", ErrInvalidKey, name))
@@ -251,7 +254,11 @@ func (k Key[V, U]) update(v verb, u U) Update {
 	if d.bare {
 		return Update{k.d, &box[U]{value: u}, v} // U is V
 	}
-	return Update{k.d, &applyOp[V, U]{d: d, u: copied(d.take, u)}, v}
+	u = copied(d.take, u)
+	if d.roomy {
+		return Update{k.d, &roomyOp[V, U]{applyOp: applyOp[V, U]{d, u}}, v}
+	}
+	return Update{k.d, &applyOp[V, U]{d, u}, v}
 }
 
 // current is the value of a cell, or without one the initial value, for others
@@ -300,13 +307,16 @@ func (b *box[V]) arg() any { return b.value }
 
 // applyOp is an update of a key that is not made of entries nor bare.
 type applyOp[V, U any] struct {
-	d    *keyDef[V, U]
-	u    U
-	used atomic.Bool // cell is somewhere in a state, or was
-	cell box[V]      // for the first apply, so that an update is one allocation
+	d *keyDef[V, U]
+	u U
 }
 
 func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+	return o.put(cur, owned, at, nil)
+}
+
+// put writes to a box of the draft, to spare when there is none, or to a new one.
+func (o *applyOp[V, U]) put(cur cell, owned bool, at *stamp, spare *roomyOp[V, U]) (cell, error) {
 	d := o.d
 	var v V
 	if !d.last {
@@ -322,8 +332,8 @@ func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 	b, ok := cur.(*box[V])
 	switch {
 	case ok && owned:
-	case o.used.CompareAndSwap(false, true):
-		b = &o.cell
+	case spare != nil && spare.used.CompareAndSwap(false, true):
+		b = &spare.cell
 	default:
 		b = &box[V]{}
 	}
@@ -333,3 +343,18 @@ func (o *applyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 }
 
 func (o *applyOp[V, U]) arg() any { return copied(o.d.take, o.u) }
+
+// roomyOp has room for the cell of the first apply, so that an update is one
+// allocation. The cell keeps the whole update alive, so it is for small ones.
+type roomyOp[V, U any] struct {
+	applyOp[V, U]
+	used atomic.Bool // cell is somewhere in a state, or was
+	cell box[V]
+}
+
+// roomy is the most bytes of a U that a cell may keep alive beside its value.
+const roomy = 24
+
+func (o *roomyOp[V, U]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+	return o.put(cur, owned, at, o)
+}

@@ -83,19 +83,34 @@ func (l List[T]) Slice() []T {
 }
 
 // Append returns the list with the items behind its own elements.
-func (l List[T]) Append(items ...T) List[T] {
-	for i, item := range items {
+func (l List[T]) Append(items ...T) List[T] { return l.with(items, false) }
+
+// with appends items, which the list may keep if they are frozen.
+func (l List[T]) with(items []T, frozen bool) List[T] {
+	for len(items) > 0 {
 		at := l.n % blockSize
 		if at == 0 && l.n > 0 {
 			l.full = derive(l.full)
 			l.full.Set(l.n/blockSize-1, l.tail)
 			l.tail = nil
 		}
-		if l.tail == nil || !l.tail.claim(at) {
-			l.tail = l.tail.grown(at, at+len(items)-i)
+		if at == 0 && frozen && (l.n == 0 || len(items) >= blockSize) { // they are the block, and it is full
+			n := min(len(items), blockSize)
+			l.tail = &block[T]{items: items[:n:n]}
+			l.n, items = l.n+n, items[n:]
+			continue
 		}
-		l.tail.items[at] = copied(l.clone, item)
-		l.n++
+		if l.tail == nil || !l.tail.claim(at) {
+			want := at + len(items)
+			if l.full != nil { // little beside the rest, and a commit that copies a block is saved whole
+				want = blockSize
+			}
+			l.tail = l.tail.grown(at, want)
+		}
+		if l.tail.items[at] = items[0]; !frozen {
+			l.tail.items[at] = copied(l.clone, items[0])
+		}
+		l.n, items = l.n+1, items[1:]
 	}
 	return l
 }
@@ -103,7 +118,7 @@ func (l List[T]) Append(items ...T) List[T] {
 // grown returns a new block with the first n items of b and slot n claimed,
 // large enough for want items if a block can be.
 func (b *block[T]) grown(n, want int) *block[T] {
-	size := min(max(want, 2*n, 4), blockSize)
+	size := min(max(want, 2*n, 2), blockSize)
 	next := &block[T]{items: make([]T, size)}
 	if b != nil {
 		copy(next.items, b.items[:n])

@@ -45,7 +45,7 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		return own
 	}
 	d.apply = func(l List[T], items []T) (List[T], error) {
-		next := l.Append(items...)
+		next := l.with(items, true)
 		if o.Check != nil {
 			for _, item := range next.Tail(len(items)) {
 				var none T

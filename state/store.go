@@ -40,11 +40,9 @@ type Store struct {
 	persist func(*Snapshot, Delta, []any) error
 	order   sync.Mutex // with persist: held from the look at the current state until it is replaced
 
-	mu         sync.Mutex  // held to publish, never while user code runs
-	history    []*Snapshot // the last ones before published, oldest first
-	subs       []*subscriber
-	queue      []delivery
-	delivering bool // someone drains the queue
+	mu      sync.Mutex  // held to publish, never while user code runs
+	history []*Snapshot // the last ones before published, oldest first
+	feed    *feed       // nil while nobody has subscribed
 }
 
 // NewStore makes a store in which nothing was written yet. The error joins

@@ -34,13 +34,23 @@ func (s *Store) Subscribe(fn func(Commit)) (cancel func()) {
 	sub := &subscriber{fn: fn}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.subs = append(s.subs, sub)
+	if s.feed == nil {
+		s.feed = &feed{}
+	}
+	s.feed.subs = append(s.feed.subs, sub)
 	return func() {
 		sub.gone.Store(true)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.subs = slices.DeleteFunc(s.subs, func(other *subscriber) bool { return other == sub })
+		s.feed.subs = slices.DeleteFunc(s.feed.subs, func(other *subscriber) bool { return other == sub })
 	}
+}
+
+// feed is what a store with subscribers has besides.
+type feed struct {
+	subs       []*subscriber
+	queue      []delivery
+	delivering bool // someone drains the queue
 }
 
 type subscriber struct {
@@ -57,18 +67,19 @@ type delivery struct {
 // enqueue puts a commit in the queue, with the store locked, which keeps the
 // revisions in order. It reports whether the caller is to drain the queue.
 func (s *Store) enqueue(before, after *Snapshot, d *draft, batches []Batch) bool {
-	if len(s.subs) == 0 {
+	f := s.feed
+	if f == nil || len(f.subs) == 0 {
 		return false
 	}
 	c := Commit{Revision: after.rev, Previous: before, Snapshot: after, Writes: make([]Write, len(d.steps))}
 	for i, at := range d.steps {
 		c.Writes[i] = Write{batches[at.batch].Owner, batches[at.batch].Updates[at.update]}
 	}
-	for _, sub := range s.subs {
-		s.queue = append(s.queue, delivery{sub, c})
+	for _, sub := range f.subs {
+		f.queue = append(f.queue, delivery{sub, c})
 	}
-	idle := !s.delivering
-	s.delivering = true
+	idle := !f.delivering
+	f.delivering = true
 	return idle
 }
 
@@ -100,12 +111,13 @@ func (s *Store) drain(deliveries int) {
 func (s *Store) take() (next delivery, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.queue) == 0 {
-		s.delivering, s.queue = false, nil
+	f := s.feed
+	if len(f.queue) == 0 {
+		f.delivering, f.queue = false, nil
 		return next, false
 	}
-	next, s.queue[0] = s.queue[0], delivery{}
-	s.queue = s.queue[1:]
+	next, f.queue[0] = f.queue[0], delivery{}
+	f.queue = f.queue[1:]
 	return next, true
 }
 
