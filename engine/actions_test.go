@@ -478,6 +478,30 @@ func TestActionsHandlerOfInactivePluginServes(t *testing.T) {
 	require.Equal(t, "user", rep.Actions[0].Plugin)
 }
 
+// Capability A5. A handler may keep the context and the action's payload: what later
+// rounds run does not reach them.
+func TestActionsContextOutlivesItsRound(t *testing.T) {
+	act := phase.NewAction[int]("act", phase.StepStart)
+	var kept []context.Context
+	th := gaPlugins(t, gaAct(act.Handle(func(ctx context.Context, _ *phase.Context, left int) (cmd phase.Command, err error) {
+		inner, cancel := context.WithCancel(ctx)
+		defer cancel()
+		kept = append(kept, inner)
+		if left > 1 {
+			cmd.Schedule(act.New(left - 1))
+		}
+		return cmd, nil
+	})))
+	gaSchedule(t, th, act.New(3))
+	rep := gaPhase(t, th, phase.StepStart)
+	require.Len(t, rep.Actions, 3)
+	var by []string
+	for _, ctx := range kept {
+		by = append(by, engine.Scheduler(ctx))
+	}
+	require.Equal(t, []string{"test", "act", "act"}, by)
+}
+
 // Capability A6. A payload is frozen when the action is made: what its maker or a
 // handler does to its own copy changes nothing for the next call.
 func TestActionsPayloadIsFrozen(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
@@ -25,15 +26,14 @@ func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot, b *state.B
 	if len(j.reads) > 0 {
 		b.Reads = append(parts.Reads, j.reads...)
 	}
-	if len(j.extra) > 0 {
-		b.Updates = append(b.Updates, j.extra...)
+	if n := len(j.extra) + len(parts.Actions) + min(len(parts.Actions), 1) + min(len(parts.Effects), 1); n > 0 {
+		b.Updates = append(slices.Grow(b.Updates, n), j.extra...)
 	}
 	if len(parts.Actions) > 0 {
-		updates, err := r.enqueue(j.owner, parts.Actions)
-		if err != nil {
+		var err error
+		if b.Updates, err = r.enqueue(b.Updates, j.owner, parts.Actions); err != nil {
 			return err
 		}
-		b.Updates = append(b.Updates, updates...)
 	}
 	if len(parts.Effects) > 0 {
 		if err := r.dispatch.Check(parts.Effects...); err != nil {
@@ -45,9 +45,8 @@ func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot, b *state.B
 	return nil
 }
 
-// enqueue returns the updates that queue the actions, each with a new id.
-func (r *run) enqueue(plugin string, actions []phase.Action) ([]state.Update, error) {
-	updates := make([]state.Update, 0, len(actions)+1)
+// enqueue appends the updates that queue the actions, each with a new id.
+func (r *run) enqueue(updates []state.Update, plugin string, actions []phase.Action) ([]state.Update, error) {
 	for _, a := range actions {
 		entry, ok := r.eng.actions[a.Name()]
 		if !ok {

@@ -16,9 +16,10 @@ import (
 // converge runs the phase's queued actions round by round until none is left.
 // Actions that a round schedules for the same phase form the next round.
 func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
+	var pending []Pending
+	var single *turns
 	for {
-		pending := r.pending(sc.phase)
-		if len(pending) == 0 {
+		if pending = r.pending(pending[:0], sc.phase); len(pending) == 0 {
 			return nil
 		}
 		if rep.Rounds == r.eng.config.Limits.PhaseRounds {
@@ -26,15 +27,26 @@ func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
 		}
 		rep.Rounds++
 		sc.round = rep.Rounds
-		for len(pending) > 0 {
+		rep.Actions = slices.Grow(rep.Actions, len(pending))
+		for left := pending; len(left) > 0; {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
 			}
-			n := r.together(pending)
-			if err := r.runActions(ctx, sc, pending[:n], rep); err != nil {
+			entry := r.eng.actions[left[0].Action.Name()]
+			n := together(left, entry.handler)
+			limit := cmp.Or(entry.handler.Deadline(), r.eng.config.Limits.ActionTimeout)
+			now := single
+			if now == nil || n > 1 || limit > 0 { // one that was given up on may still have its own
+				now = newTurns(n)
+			}
+			if n == 1 && limit == 0 {
+				single = now
+			}
+			now.set(entry, limit, left[:n])
+			if err := r.runActions(ctx, sc, now, rep); err != nil {
 				return err
 			}
-			pending = pending[n:]
+			left = left[n:]
 		}
 		if r.watched() {
 			r.roundFinished(sc, rep)
@@ -56,61 +68,95 @@ func countRound(actions []ActionReport, round int) int {
 	return n
 }
 
-// pending returns the queued actions of a phase that have a handler, in order.
-func (r *run) pending(p phase.Phase) []Pending {
-	snap := r.th.store.Snapshot()
-	if queue.Len(snap) == 0 {
-		return nil
-	}
-	var out []Pending
-	for key, q := range queue.From(snap, queueKey(p, 0)) {
+// manyPending is from when on a list of actions gets room for all that are queued.
+const manyPending = 64
+
+// pending appends the queued actions of a phase that have a handler, in order.
+func (r *run) pending(to []Pending, p phase.Phase) []Pending {
+	view := queue.View(r.th.store.Snapshot())
+	for key, q := range view.From(queueKey(p, 0)) {
 		if key>>phaseShift != uint64(p) {
 			break
 		}
+		if len(to) == manyPending {
+			to = slices.Grow(to, view.Len()) // growing by and by costs more
+		}
 		if _, ok := r.eng.actions[q.Action.Name()]; ok {
-			out = append(out, q)
+			to = append(to, q)
 		}
 	}
-	return out
+	return to
 }
 
 // together returns how many actions at the head of the queue may run in parallel:
-// a row of one kind whose handler is ReplaySafe, or else one.
-func (r *run) together(pending []Pending) int {
-	first := r.eng.actions[pending[0].Action.Name()]
+// a row of one kind whose handler h is ReplaySafe, or else one.
+func together(pending []Pending, h phase.ActionHandler) int {
 	n := 1
-	for first.handler.ReplaySafe() && n < len(pending) && pending[n].Action.Name() == pending[0].Action.Name() {
+	for h.ReplaySafe() && n < len(pending) && pending[n].Action.Name() == h.Name() {
 		n++
 	}
 	return n
 }
 
+// turns are actions of one kind that run now, and the jobs that do it.
+type turns struct {
+	jobs []job
+	list []turn
+}
+
+// turn is the call of a handler for an action. Its commit removes the action.
+type turn struct {
+	Pending
+	key     uint64
+	handler phase.ActionHandler
+	remove  [1]state.Update
+}
+
+func newTurns(n int) *turns {
+	t := &turns{make([]job, n), make([]turn, n)}
+	for i := range t.list {
+		t.jobs[i] = job{rule: Skip, extra: t.list[i].remove[:], call: t.list[i].call}
+	}
+	return t
+}
+
+func (t *turns) set(entry actionEntry, limit time.Duration, actions []Pending) {
+	for i, q := range actions {
+		j, now := &t.jobs[i], &t.list[i]
+		j.owner, j.id, j.timeout = entry.plugin, q.Action.Name(), limit
+		now.Pending, now.handler, now.key = q, entry.handler, queueKey(q.Action.Phase(), q.ID)
+		now.remove[0] = queue.Delete(now.key)
+	}
+}
+
+func (t *turn) call(ctx context.Context, pc *phase.Context) (phase.Command, error) {
+	if !queue.Has(pc.Snapshot(), t.key) {
+		return phase.Command{}, errTaken
+	}
+	return t.handler.Handle(&scheduled{ctx, t.Plugin}, pc, t.Action)
+}
+
+// scheduled is the context of a handler's call, see Scheduler.
+type scheduled struct {
+	context.Context
+	by string
+}
+
+func (s *scheduled) Value(key any) any {
+	if key == (schedulerKey{}) {
+		return s.by
+	}
+	return s.Context.Value(key)
+}
+
 // runActions gathers the given actions like hooks. Each commit removes its
 // action; one that fails becomes a dead letter and the rest go on.
-func (r *run) runActions(ctx context.Context, sc scene, actions []Pending, rep *Report) error {
-	jobs := make([]job, len(actions))
-	for i, q := range actions {
-		h := r.eng.actions[q.Action.Name()].handler
-		key := queueKey(sc.phase, q.ID)
-		jobs[i] = job{
-			owner:   r.eng.actions[q.Action.Name()].plugin,
-			id:      q.Action.Name(),
-			timeout: cmp.Or(h.Deadline(), r.eng.config.Limits.ActionTimeout),
-			rule:    Skip,
-			extra:   []state.Update{queue.Delete(key)},
-			call: func(ctx context.Context, pc *phase.Context) (phase.Command, error) {
-				if !queue.Has(pc.Snapshot(), key) {
-					return phase.Command{}, errTaken
-				}
-				return h.Handle(context.WithValue(ctx, schedulerKey{}, q.Plugin), pc, q.Action)
-			},
-		}
-	}
-	g := r.gatherJobs(ctx, sc, jobs)
+func (r *run) runActions(ctx context.Context, sc scene, now *turns, rep *Report) error {
+	g := r.gatherJobs(ctx, sc, now.jobs)
 	defer g.release()
 	rep.Commits += g.commits
 	rep.Retries += g.retries
-	err := r.settleActions(ctx, sc, actions, g, rep)
+	err := r.settleActions(ctx, sc, now, g, rep)
 	// What has committed is delivered, also when the run ends here.
 	rep.Effects = append(rep.Effects, r.deliver(ctx, g.pending)...)
 	if err != nil {
@@ -128,10 +174,10 @@ var errTaken = errors.New("engine: the action was run by another pass over its p
 
 // settleActions reports what became of gathered actions and buries those that
 // failed. The error is why the phase cannot go on.
-func (r *run) settleActions(ctx context.Context, sc scene, actions []Pending, g *gathering, rep *Report) (err error) {
-	for i, q := range actions {
-		a := &g.attempts[i]
-		if a.err != nil && !queue.Has(r.th.store.Snapshot(), queueKey(sc.phase, q.ID)) {
+func (r *run) settleActions(ctx context.Context, sc scene, now *turns, g *gathering, rep *Report) (err error) {
+	for i := range now.list {
+		q, a := &now.list[i], &g.attempts[i]
+		if a.err != nil && !queue.Has(r.th.store.Snapshot(), q.key) {
 			continue // taken by another pass, see errTaken
 		}
 		done := ActionReport{ID: q.ID, Action: g.jobs[i].id, Plugin: q.Plugin, Round: sc.round,
@@ -143,7 +189,7 @@ func (r *run) settleActions(ctx context.Context, sc scene, actions []Pending, g 
 				continue
 			}
 			done.Status = ActionDead
-			if err = r.bury(ctx, sc, ActionDead, a.err.Error(), q); err != nil {
+			if err = r.bury(ctx, sc, ActionDead, a.err.Error(), q.Pending); err != nil {
 				return err
 			}
 		}

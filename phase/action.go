@@ -1,6 +1,7 @@
 package phase
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -20,7 +21,13 @@ type actionDef struct {
 	at         Phase
 	replaySafe bool
 	aliases    bool // the payload holds references, so it travels as JSON
+	read       bool // it stands for the kind of an action that was read back, and no spec has it
 }
+
+// none is the kind of the zero action and the zero handler. It never changes.
+var none actionDef
+
+func (d *actionDef) orNone() *actionDef { return cmp.Or(d, &none) }
 
 // NewAction declares a kind of action that runs in phase at. The name is unique
 // per engine. A payload type that holds references (maps, slices, pointers) is
@@ -48,13 +55,10 @@ func (s ActionSpec[P]) Phase() Phase { return s.def.at }
 // changes nothing. A payload that cannot be frozen makes an action whose Err is
 // set, and scheduling it refuses the command.
 func (s ActionSpec[P]) New(args P) Action {
-	a := Action{def: s.def, name: s.def.name, at: s.def.at}
 	if !s.def.aliases {
-		a.value = args
-		return a
+		return Action{s.def, args}
 	}
-	a.raw, a.err = a.encode(args)
-	return a
+	return Action{s.def, kept(s.def.encode(args))}
 }
 
 // Handle binds fn to the kind. The handler runs on a fresh snapshot, may do I/O
@@ -62,7 +66,7 @@ func (s ActionSpec[P]) New(args P) Action {
 // together with the removal of the action.
 func (s ActionSpec[P]) Handle(fn func(ctx context.Context, pc *Context, args P) (Command, error)) ActionHandler {
 	return ActionHandler{def: s.def, run: func(ctx context.Context, pc *Context, a Action) (Command, error) {
-		if args, ok := a.value.(P); ok {
+		if args, ok := a.payload.(P); ok && !s.def.aliases { // an interface type would take anything
 			return fn(ctx, pc, args)
 		}
 		var args P
@@ -71,7 +75,7 @@ func (s ActionSpec[P]) Handle(fn func(ctx context.Context, pc *Context, args P) 
 			return Command{}, err
 		}
 		if err := json.Unmarshal([]byte(raw), &args); err != nil {
-			return Command{}, fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, err)
+			return Command{}, fmt.Errorf("%w: action %s: %w", ErrPayload, a.Name(), err)
 		}
 		return fn(ctx, pc, args)
 	}}
@@ -80,40 +84,59 @@ func (s ActionSpec[P]) Handle(fn func(ctx context.Context, pc *Context, args P) 
 // Action is one piece of scheduled work. It is an immutable value, safe to keep
 // and to share. The zero Action is refused like an unknown one.
 type Action struct {
-	def   *actionDef
-	name  string
-	at    Phase
-	value any
-	raw   inference.JSON
-	err   error
+	def     *actionDef
+	payload any // its value, or a frozen or lost one
+}
+
+// frozen is a payload as JSON, and lost is why there is none.
+type (
+	frozen inference.JSON
+	lost   struct{ error }
+)
+
+func kept(raw inference.JSON, err error) any {
+	if err != nil {
+		return lost{err}
+	}
+	return frozen(raw)
 }
 
 // Name returns the action's kind.
-func (a Action) Name() string { return a.name }
+func (a Action) Name() string { return a.def.orNone().name }
 
 // Phase returns the phase that the action runs in.
-func (a Action) Phase() Phase { return a.at }
+func (a Action) Phase() Phase { return a.def.orNone().at }
 
 // Err returns why the payload could not be frozen, or nil.
-func (a Action) Err() error { return a.err }
+func (a Action) Err() error {
+	if no, ok := a.payload.(lost); ok {
+		return no.error
+	}
+	return nil
+}
 
 // JSON returns the payload as JSON.
 func (a Action) JSON() (inference.JSON, error) {
-	if a.err != nil || a.raw != "" || a.def == nil {
-		return a.raw, a.err
+	switch p := a.payload.(type) {
+	case nil: // of the zero action
+		return "", nil
+	case lost:
+		return "", p.error
+	case frozen:
+		return inference.JSON(p), nil
 	}
-	return a.encode(a.value)
+	return a.def.encode(a.payload)
 }
 
 // encode writes a payload. Its type may have methods that panic.
-func (a Action) encode(payload any) (raw inference.JSON, err error) {
+func (d *actionDef) encode(payload any) (raw inference.JSON, err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			raw, err = "", fmt.Errorf("%w: action %s: encoding it panicked: %v", ErrPayload, a.name, v)
+			raw, err = "", fmt.Errorf("%w: action %s: encoding it panicked: %v", ErrPayload, d.name, v)
 		}
 	}()
 	if raw, err = inference.ToJSON(payload); err != nil {
-		return "", fmt.Errorf("%w: action %s: %w", ErrPayload, a.name, err)
+		return "", fmt.Errorf("%w: action %s: %w", ErrPayload, d.name, err)
 	}
 	return raw, nil
 }
@@ -130,7 +153,7 @@ type wireAction struct {
 // saved; the action read back has that reason as its Err.
 func (a Action) MarshalJSON() ([]byte, error) {
 	payload, err := a.JSON() // empty with an error
-	w := wireAction{Name: a.name, Phase: a.at, Payload: payload}
+	w := wireAction{Name: a.Name(), Phase: a.Phase(), Payload: payload}
 	if err != nil {
 		w.Error = err.Error()
 	}
@@ -144,10 +167,11 @@ func (a *Action) UnmarshalJSON(data []byte) error {
 	if err := json.Unmarshal(data, &w); err != nil {
 		return fmt.Errorf("%w: %w", ErrPayload, err)
 	}
-	*a = Action{name: w.Name, at: w.Phase, raw: w.Payload}
+	var err error
 	if w.Error != "" {
-		a.raw, a.err = "", fmt.Errorf("%w: %s", ErrPayload, w.Error)
+		err = fmt.Errorf("%w: %s", ErrPayload, w.Error)
 	}
+	*a = Action{&actionDef{name: w.Name, at: w.Phase, read: true}, kept(w.Payload, err)}
 	return nil
 }
 
@@ -169,32 +193,25 @@ func (h ActionHandler) Timeout(d time.Duration) ActionHandler {
 func (h ActionHandler) Deadline() time.Duration { return h.timeout }
 
 // Name returns the handled kind's name; "" for the zero handler.
-func (h ActionHandler) Name() string { return h.kind().name }
+func (h ActionHandler) Name() string { return h.def.orNone().name }
 
 // Phase returns the phase that the handled kind runs in.
-func (h ActionHandler) Phase() Phase { return h.kind().at }
+func (h ActionHandler) Phase() Phase { return h.def.orNone().at }
 
 // ReplaySafe reports whether calls may run in parallel and be repeated.
-func (h ActionHandler) ReplaySafe() bool { return h.kind().replaySafe }
-
-// kind returns the handled kind, and one that is zero for the zero handler.
-func (h ActionHandler) kind() actionDef {
-	if h.def == nil {
-		return actionDef{}
-	}
-	return *h.def
-}
+func (h ActionHandler) ReplaySafe() bool { return h.def.orNone().replaySafe }
 
 // Accepts returns nil when a is of the handled kind. An action of the same name
 // made from another ActionSpec is refused: its payload has another type.
 func (h ActionHandler) Accepts(a Action) error {
+	err := a.Err()
 	switch {
-	case a.err != nil:
-		return a.err
-	case h.def == nil || a.name != h.def.name || a.at != h.def.at:
-		return fmt.Errorf("%w %q", ErrUnknownAction, a.name)
-	case a.def != nil && a.def != h.def:
-		return fmt.Errorf("%w %q: scheduled from another ActionSpec of the same name; share one package-level value", ErrUnknownAction, a.name)
+	case err != nil:
+		return err
+	case h.def == nil || a.def == nil || a.Name() != h.def.name || a.Phase() != h.def.at:
+		return fmt.Errorf("%w %q", ErrUnknownAction, a.Name())
+	case a.def != h.def && !a.def.read:
+		return fmt.Errorf("%w %q: scheduled from another ActionSpec of the same name; share one package-level value", ErrUnknownAction, a.Name())
 	}
 	return nil
 }

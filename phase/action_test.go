@@ -80,6 +80,17 @@ func TestActionPayloadIsFrozen(t *testing.T) {
 	}
 }
 
+// Capability A6. A payload of an interface type arrives as what JSON makes of it, and
+// never as what an action keeps it in.
+func TestActionPayloadOfAnyType(t *testing.T) {
+	s := phase.NewAction[any]("any", phase.StepEnd)
+	got, err := handled(t, s, s.New(map[string]int{"a": 1}))
+	require.NoError(t, err)
+	require.Equal(t, map[string]any{"a": 1.0}, got)
+	_, err = handled(t, phase.NewAction[error]("error", phase.StepEnd), phase.NewAction[chan int]("chan", phase.StepEnd).New(nil))
+	require.ErrorIs(t, err, phase.ErrPayload)
+}
+
 // Capability A6. A payload that cannot be kept makes an action that says so and is
 // refused; it never panics.
 func TestActionPayloadThatCannotBeKept(t *testing.T) {

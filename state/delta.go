@@ -248,15 +248,15 @@ func (d *tableDef[K, V]) patch(cur cell, e DeltaEntry) (importOp, error) {
 	}
 	live := d.view(cur).derived()
 	for _, k := range gone {
-		live.tree.Delete(k)
+		live.remove(k)
 	}
 	for _, one := range set {
 		if unordered(one.key) {
 			return nil, fmt.Errorf("entry %v has no order", one.key)
 		}
-		live.tree.Set(one.key, &box[V]{value: one.value})
+		live.set(one.key, &box[V]{value: one.value})
 	}
 	return func(at *stamp) cell {
-		return &entries[K, V]{at: at, born: at, live: live, dead: &graves[K]{floor: at}}
+		return &entries[K, V]{at: at, since: at, live: live}
 	}, nil
 }

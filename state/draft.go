@@ -138,6 +138,7 @@ func (d *draft) against(i int, batches []Batch) (lost *ConflictError, err error)
 		}
 		read(k, slot, s)
 	}
+	d.steps = slices.Grow(d.steps, len(b.Updates))
 	for n := range b.Updates {
 		u := &b.Updates[n]
 		if u.d == nil {

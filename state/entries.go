@@ -4,10 +4,10 @@ import "cmp"
 
 // entries is the cell of a table: the live entries, and when others died.
 type entries[K cmp.Ordered, V any] struct {
-	at   *stamp // last change of any entry
-	born *stamp // last change of live entries without a stamp, which were imported
-	live Map[K, V]
-	dead *graves[K]
+	at    *stamp // last change of any entry
+	since *stamp // last import or reset, before which nothing is remembered
+	live  Map[K, V]
+	dead  graves[K]
 }
 
 func (e *entries[K, V]) mark() *stamp { return e.at }
@@ -20,47 +20,63 @@ func lastChangeOf[K cmp.Ordered, V any](c cell, k K) *stamp {
 		return lastChange(c)
 	}
 	if b := e.live.box(k); b != nil {
-		return cmp.Or(b.mark(), e.born)
+		return cmp.Or(b.mark(), e.since) // what was imported has no stamp
 	}
-	return e.dead.last(k)
-}
-
-// remove takes an entry out of an open cell.
-func (e *entries[K, V]) remove(k K, at *stamp) {
-	// btree copies the path also to a key that it then does not find.
-	if e.live.box(k) != nil {
-		e.live.tree.Delete(k)
-	}
-	e.dead = e.dead.with(k, at, gravesKept+e.live.Len()/8)
+	return cmp.Or(e.dead.last(k), e.since)
 }
 
 // graves remember when entries were removed, so that a late write to one is a
-// conflict. That memory is two generations of bounded size: what falls out of
+// conflict. They are the last blocks of a list of removals: what has fallen out of
 // it counts as removed at floor, which is never too early, so a write may be
 // rejected without need but not slip by. A grave of an entry that lives again
-// has no meaning. Graves never change.
+// has no meaning. A copy shares its blocks, as lists do.
 type graves[K cmp.Ordered] struct {
-	floor      *stamp // last change of what is in no generation; nil for never
-	turned     *stamp // last change of what is in the old generation
-	young, old Map[K, struct{}]
+	floor *stamp           // last removal of what is in no block; nil for never
+	high  K                // no key above it was removed, so that new ids are in no block's way
+	young *block[grave[K]] // the last one, with n graves
+	n     int
+	old   [2]*block[grave[K]] // full ones, the latest first
 }
 
-const gravesKept = 64
+type grave[K cmp.Ordered] struct {
+	key K
+	at  *stamp
+}
 
+// last is nil for what was not removed.
 func (g *graves[K]) last(k K) *stamp {
-	for _, m := range []Map[K, struct{}]{g.young, g.old} {
-		if b := m.box(k); b != nil {
-			return b.mark()
+	if k > g.high {
+		return nil
+	}
+	n := g.n
+	for _, b := range [...]*block[grave[K]]{g.young, g.old[0], g.old[1]} {
+		for n--; b != nil && n >= 0; n-- {
+			if b.items[n].key == k {
+				return b.items[n].at
+			}
 		}
+		n = blockSize
 	}
 	return g.floor
 }
 
-func (g *graves[K]) with(k K, at *stamp, limit int) *graves[K] {
-	next := *g
-	next.young = g.young.with(k, boxed(at, struct{}{}))
-	if next.young.Len() > limit {
-		next = graves[K]{floor: cmp.Or(g.turned, g.floor), turned: at, old: next.young}
+// add remembers a removal, in graves that are the caller's own.
+func (g *graves[K]) add(k K, at *stamp) {
+	if g.n == blockSize {
+		if lost := g.old[len(g.old)-1]; lost != nil {
+			g.floor = lost.items[blockSize-1].at
+		}
+		copy(g.old[1:], g.old[:])
+		g.old[0], g.young, g.n = g.young, nil, 0
 	}
-	return &next
+	if g.young == nil || !g.young.claim(g.n) {
+		want := g.n + 1
+		if g.old[0] != nil {
+			want = blockSize // there will be more
+		}
+		g.young = g.young.grown(g.n, want)
+	}
+	g.young.items[g.n] = grave[K]{k, at}
+	g.high = max(g.high, k)
+	g.n++
 }

@@ -63,6 +63,8 @@ func ownParts(v reflect.Value) ([]reflect.Value, bool) {
 		return parts, true
 	case ours(t, "block["):
 		return []reflect.Value{v.FieldByName("items")}, true
+	case ours(t, "graves["): // no values, but blocks shared with later ones
+		return nil, true
 	}
 	return nil, false
 }

@@ -50,9 +50,5 @@ func (s Set[T]) change(v verb, items []T) Update {
 	if s.key() != nowhere && len(items) == 0 {
 		return Update{}
 	}
-	entries := make([]entry[T, T], len(items))
-	for i, item := range items {
-		entries[i] = entry[T, T]{item, item}
-	}
-	return Table[T, T](s).update(v, entries...)
+	return Table[T, T](s).update(v, items...)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Table is a persistent sorted map in the state whose unit of conflict is the
@@ -71,23 +72,26 @@ func (t Table[K, V]) ChangedAt(s *Snapshot, k K) uint64 {
 // Put returns the update that sets entry k to v. It touches that entry
 // exclusively.
 func (t Table[K, V]) Put(k K, v V) Update {
-	if d, ok := t.key().impl.(*tableDef[K, V]); ok {
-		v = copied(d.o.Clone, v)
+	d, ok := t.key().impl.(*tableDef[K, V])
+	if !ok {
+		return t.Reset() // of nowhere
 	}
-	return t.update(verbPut, entry[K, V]{k, v})
+	o := &putOp[K, V]{d: d, key: k}
+	o.box.value = copied(d.o.Clone, v)
+	return Update{t.d, o, verbPut}
 }
 
 // Delete returns the update that removes entry k. It touches that entry
 // exclusively, also when there is none.
-func (t Table[K, V]) Delete(k K) Update { return t.update(verbDelete, entry[K, V]{key: k}) }
+func (t Table[K, V]) Delete(k K) Update { return t.update(verbDelete, k) }
 
-func (t Table[K, V]) update(v verb, touched ...entry[K, V]) Update {
+func (t Table[K, V]) update(v verb, keys ...K) Update {
 	d, ok := t.key().impl.(*tableDef[K, V])
 	if !ok {
 		return t.Reset() // of nowhere
 	}
 	o := &tableOp[K, V]{d: d, verb: v}
-	o.touched = append(o.one[:0], touched...)
+	o.keys = append(o.one[:0], keys...)
 	return Update{t.d, o, v}
 }
 
@@ -119,26 +123,25 @@ func (d *tableDef[K, V]) decode(raw []byte, version int) (importOp, error) {
 	if err != nil {
 		return nil, err
 	}
-	live := Map[K, V]{clone: d.o.Clone}.derived()
-	return func(at *stamp) cell {
-		return &entries[K, V]{at: at, born: at, live: live, dead: &graves[K]{floor: at}}
-	}, live.fill(list, d.own != nil)
+	live := Map[K, V]{clone: d.o.Clone}
+	err = live.fill(list, d.own != nil)
+	return func(at *stamp) cell { return &entries[K, V]{at: at, since: at, live: live} }, err
 }
 
 func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool {
-	left, right := d.view(before).derived().tree.Iter(), d.view(after).derived().tree.Iter()
-	for had, has := left.First(), right.First(); had || has; {
+	left, right := d.view(before).cursor(), d.view(after).cursor()
+	for left.ok || right.ok {
 		c := Change{Key: d.handle}
-		c.Had = had && (!has || left.Key() <= right.Key())
-		c.Has = has && (!had || right.Key() <= left.Key())
+		c.Had = left.ok && (!right.ok || left.key <= right.key)
+		c.Has = right.ok && (!left.ok || right.key <= left.key)
 		var was, is *box[V]
 		if c.Had {
-			c.Entry, was = left.Key(), left.Value()
-			had = left.Next()
+			c.Entry, was = left.key, left.box
+			left.next()
 		}
 		if c.Has {
-			c.Entry, is = right.Key(), right.Value()
-			has = right.Next()
+			c.Entry, is = right.key, right.box
+			right.next()
 		}
 		if was == is || d.own != nil && c.Had && c.Has {
 			continue
@@ -156,60 +159,89 @@ func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool 
 	return true
 }
 
-// tableOp changes entries of a table or elements of a set.
-type tableOp[K cmp.Ordered, V any] struct {
-	d       *tableDef[K, V]
-	verb    verb
-	touched []entry[K, V]
-	one     [1]entry[K, V] // backs touched when that is enough
-}
-
-func (o *tableOp[K, V]) count() int      { return len(o.touched) }
-func (o *tableOp[K, V]) entry(i int) any { return o.touched[i].key }
-
-func (o *tableOp[K, V]) entries() any {
-	keys := make([]K, len(o.touched))
-	for i, e := range o.touched {
-		keys[i] = e.key
-	}
-	return keys
-}
-
-func (o *tableOp[K, V]) arg() any {
-	if o.verb != verbPut {
-		return nil
-	}
-	return copied(o.d.o.Clone, o.touched[0].value)
-}
-
-func (o *tableOp[K, V]) changed(c cell, i int) *stamp { return lastChangeOf[K, V](c, o.touched[i].key) }
-
-func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+// open returns the entries of a cell for a draft to change.
+func (d *tableDef[K, V]) open(cur cell, owned bool, at *stamp) *entries[K, V] {
 	next, ok := cur.(*entries[K, V])
 	switch {
 	case !ok:
-		next = &entries[K, V]{live: o.d.view(nil).derived(), dead: &graves[K]{floor: lastChange(cur)}}
+		next = &entries[K, V]{since: lastChange(cur), live: d.view(nil)}
 	case !owned:
 		own := *next
 		own.live = own.live.derived()
 		next = &own
 	}
 	next.at = at
-	for _, e := range o.touched {
-		switch {
-		case unordered(e.key):
-			return nil, fmt.Errorf("%w: NaN has no place in an order", ErrInvalidKey)
-		case o.verb == verbDelete || o.verb == verbRemove:
-			next.remove(e.key, at)
-			continue
+	return next
+}
+
+// put sets an entry of open ones, if it may be.
+func (d *tableDef[K, V]) put(e *entries[K, V], k K, b *box[V]) error {
+	if unordered(k) {
+		return errUnordered
+	}
+	if check := d.o.Check; check != nil {
+		old, _ := e.live.Get(k)
+		if err := check(old, copied(d.o.Clone, b.value)); err != nil {
+			return err
 		}
-		if check := o.d.o.Check; check != nil {
-			old, _ := next.live.Get(e.key)
-			if err := check(old, copied(o.d.o.Clone, e.value)); err != nil {
+	}
+	e.live.set(k, b)
+	return nil
+}
+
+var errUnordered = fmt.Errorf("%w: NaN has no place in an order", ErrInvalidKey)
+
+// putOp sets an entry of a table.
+type putOp[K cmp.Ordered, V any] struct {
+	d   *tableDef[K, V]
+	key K
+	box box[V] // of the entry that the first apply makes
+}
+
+func (o *putOp[K, V]) count() int                   { return 1 }
+func (o *putOp[K, V]) entry(int) any                { return o.key }
+func (o *putOp[K, V]) entries() any                 { return []K{o.key} }
+func (o *putOp[K, V]) arg() any                     { return copied(o.d.o.Clone, o.box.value) }
+func (o *putOp[K, V]) changed(c cell, _ int) *stamp { return lastChangeOf[K, V](c, o.key) }
+
+func (o *putOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+	b := &o.box
+	if !b.at.CompareAndSwap(nil, at) {
+		b = boxed(at, b.value)
+	}
+	next := o.d.open(cur, owned, at)
+	return next, o.d.put(next, o.key, b)
+}
+
+// tableOp deletes entries of a table, or adds or removes elements of a set.
+type tableOp[K cmp.Ordered, V any] struct {
+	d    *tableDef[K, V]
+	verb verb
+	keys []K
+	one  [1]K // backs keys when that is enough
+}
+
+func (o *tableOp[K, V]) count() int                   { return len(o.keys) }
+func (o *tableOp[K, V]) entry(i int) any              { return o.keys[i] }
+func (o *tableOp[K, V]) entries() any                 { return slices.Clone(o.keys) }
+func (o *tableOp[K, V]) arg() any                     { return nil }
+func (o *tableOp[K, V]) changed(c cell, i int) *stamp { return lastChangeOf[K, V](c, o.keys[i]) }
+
+func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
+	next := o.d.open(cur, owned, at)
+	for _, k := range o.keys {
+		if o.verb == verbAdd {
+			v, _ := any(k).(V) // an element of a set is its own key
+			if err := o.d.put(next, k, boxed(at, v)); err != nil {
 				return nil, err
 			}
+			continue
 		}
-		next.live.tree.Set(e.key, boxed(at, e.value))
+		if unordered(k) {
+			return nil, errUnordered
+		}
+		next.live.remove(k)
+		next.dead.add(k, at)
 	}
 	return next, nil
 }
