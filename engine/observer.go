@@ -34,10 +34,16 @@ type pump = pushseq.Feed[Event]
 // emitter numbers a run's events and hands them to its observers. A nil emitter
 // drops everything, so that a run that nobody watches pays nothing.
 type emitter struct {
-	mu    sync.Mutex
-	seq   uint64
-	pumps []*pump
+	mu     sync.Mutex
+	seq    uint64
+	pumps  []*pump
+	unread int // events since the observers were last roused
+	most   int // of them
 }
+
+// unreadMost is how many events may wait for a moment to rouse the observers, unless
+// those may be behind by little.
+const unreadMost = 32
 
 // newEmitter starts a pump for each observer, and for sink if it is not nil. The
 // sink belongs to whoever started the run and is never given up on.
@@ -45,7 +51,7 @@ func newEmitter(observers []Observer, sink Observer, buffer int, grace time.Dura
 	if len(observers) == 0 && sink == nil {
 		return nil
 	}
-	e := &emitter{}
+	e := &emitter{most: min(unreadMost, buffer/2+1)}
 	for _, o := range observers {
 		e.pumps = append(e.pumps, newPump(o, buffer, grace))
 	}
@@ -66,9 +72,32 @@ func (e *emitter) emit(h Header, build func(Header) Event, wait bool) {
 	for _, p := range e.pumps {
 		p.Push(ev)
 	}
+	e.unread++
+	many := e.unread >= e.most
 	e.mu.Unlock()
+	if many || !wait {
+		e.rouse()
+	}
 	if wait {
 		e.wait()
+	}
+}
+
+// rouse has the observers look at what they have not seen. A run does so before it
+// calls anybody and before it waits for anything.
+func (e *emitter) rouse() {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	unread := e.unread
+	e.unread = 0
+	e.mu.Unlock()
+	if unread == 0 {
+		return
+	}
+	for _, p := range e.pumps {
+		p.Rouse()
 	}
 }
 

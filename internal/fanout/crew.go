@@ -1,6 +1,8 @@
 package fanout
 
 import (
+	"runtime"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -8,14 +10,19 @@ import (
 
 // Crew is goroutines that stay when a call is over, for the next one: a new one costs
 // more than a short call does, most of all because its stack has to grow anew. The zero
-// Crew is ready; whoever owns it must End it. A nil Crew makes a goroutine for each
-// call. It is safe for concurrent use.
+// Crew is ready; whoever owns it must End it. It is safe for concurrent use. Where a
+// function takes a Crew, nil stands for one that keeps none.
 type Crew struct {
 	group errgroup.Group // spawns; nobody waits on it, since a hung call would hold everybody up
 	mu    sync.Mutex
 	idle  []*member
 	ended bool
+
+	watched  []watched // fan-outs that may need another worker
+	watching bool      // a goroutine looks at them, or is about to
 }
+
+type watched interface{ look() (enough bool) }
 
 // idleKept is how many stay: one that calls and one that watches it, for two fan-outs.
 const idleKept = 4
@@ -29,12 +36,16 @@ type taskFunc func()
 
 func (f taskFunc) do() { f() }
 
+// orNone is c, or a crew that keeps no goroutine.
+func (c *Crew) orNone() *Crew {
+	if c == nil {
+		return &Crew{ended: true}
+	}
+	return c
+}
+
 // start has a goroutine do t.
 func (c *Crew) start(t task) {
-	if c == nil {
-		go t.do()
-		return
-	}
 	c.mu.Lock()
 	if last := len(c.idle) - 1; last >= 0 {
 		m := c.idle[last] // the one whose stack was used last
@@ -76,4 +87,50 @@ func (c *Crew) End() {
 		close(m.next)
 	}
 	c.idle = nil
+}
+
+// watch has somebody look at w each time that the scheduler gives them a turn: that
+// shows that the workers wait, or that there is a processor to spare. One goroutine
+// does so for all fan-outs of a crew, and it may come late, or not at all before w is
+// over.
+func (c *Crew) watch(w watched) {
+	c.mu.Lock()
+	c.watched = append(c.watched, w)
+	start := !c.watching
+	c.watching = true
+	c.mu.Unlock()
+	if start {
+		c.start((*watcher)(c))
+	}
+}
+
+func (c *Crew) unwatch(w watched) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := slices.Index(c.watched, w); i >= 0 {
+		c.watched = slices.Delete(c.watched, i, i+1)
+	}
+}
+
+type watcher Crew
+
+func (w *watcher) do() {
+	c := (*Crew)(w)
+	var turn []watched
+	for {
+		c.mu.Lock()
+		turn = append(turn[:0], c.watched...)
+		c.watching = len(turn) > 0
+		c.mu.Unlock()
+		if len(turn) == 0 {
+			return
+		}
+		for _, w := range turn {
+			if w.look() {
+				c.unwatch(w)
+			}
+		}
+		clear(turn)
+		runtime.Gosched()
+	}
 }

@@ -14,12 +14,16 @@ import (
 	"github.com/ddd26017/fixpoint/internal/fanout"
 )
 
-// members counts the goroutines of crews. Those of the test's own bubble are all that
-// is left, since a bubble ends with its goroutines.
-func members() int {
+// members counts the goroutines of crews in the test's bubble.
+func members() (n int) {
 	synctest.Wait()
 	text := make([]byte, 1<<20)
-	return strings.Count(string(text[:runtime.Stack(text, true)]), "created by golang.org/x/sync/errgroup")
+	for _, g := range strings.Split(string(text[:runtime.Stack(text, true)]), "\n\n") {
+		if strings.Contains(g, "synctest bubble") && strings.Contains(g, "created by golang.org/x/sync/errgroup") {
+			n++
+		}
+	}
+	return n
 }
 
 // A crew makes calls that follow each other on goroutines that it has, keeps few of

@@ -2,7 +2,6 @@ package fanout
 
 import (
 	"context"
-	"runtime"
 	"sync/atomic"
 )
 
@@ -28,17 +27,25 @@ func Into[T any](ctx context.Context, crew *Crew, out []T, limit int, fn func(i,
 	if len(out) == 0 {
 		return out
 	}
-	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(limit)}
+	crew = crew.orNone()
+	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(limit), all: make(chan struct{})}
 	if f.filled = f.few[:]; len(out) > len(f.few) {
 		f.filled = make([]atomic.Bool, len(out))
 	}
 	f.left.Store(int64(len(out)))
 	f.workers.Store(1)
-	f.spawn()
-	if f.attend(ctx) || f.wait(ctx) {
-		return out
+	if len(out) > 1 {
+		crew.watch(f)
 	}
-	return f.abandon(context.Cause(ctx))
+	f.spawn()
+	select {
+	case <-f.all:
+		crew.unwatch(f)
+		return out
+	case <-ctx.Done():
+		crew.unwatch(f)
+		return f.abandon(context.Cause(ctx))
+	}
 }
 
 // fan is the state of one Into.
@@ -50,24 +57,15 @@ type fan[T any] struct {
 	next    atomic.Int64 // call to begin
 	left    atomic.Int64 // calls whose worker has not told yet that they returned
 	workers atomic.Int64
-	waiting atomic.Bool // a worker was spawned and has not begun
-	over    atomic.Bool // nobody waits any more
-	turn    atomic.Int32
-	all     chan struct{} // closed when nothing is left, if the caller waits
+	waiting atomic.Bool   // a worker was spawned and has not begun
+	over    atomic.Bool   // nobody waits any more
+	all     chan struct{} // closed when nothing is left
+	seen    int64         // what next was at the last look
 
 	out    []T
 	filled []atomic.Bool
 	few    [64]atomic.Bool // backs filled when that is enough
 }
-
-// The tasks of goroutines.
-type (
-	worker[T any]  fan[T]
-	watcher[T any] fan[T]
-)
-
-func (w *worker[T]) do()  { (*fan[T])(w).work() }
-func (w *watcher[T]) do() { (*fan[T])(w).watch() }
 
 // spawn starts a worker that was counted.
 func (f *fan[T]) spawn() {
@@ -75,72 +73,23 @@ func (f *fan[T]) spawn() {
 	f.crew.start((*worker[T])(f))
 }
 
-// attend is what the caller does first, and reports whether that is all. It stands in
-// the scheduler's queue: if it gets a processor before the calls are over, the worker
-// waits, and it starts another, or there is a processor to spare. Then it has somebody
-// watch from there and goes to wait, so that the last worker, who has everything in its
-// processor's caches, wakes it where it ran.
-func (f *fan[T]) attend(ctx context.Context) (done bool) {
-	for {
-		begun := f.next.Load()
-		runtime.Gosched()
-		switch now := f.next.Load(); {
-		case f.left.Load() == 0:
-			return true
-		case f.enough(now) || ctx.Err() != nil:
-			return false
-		case now == begun:
-			f.another()
-		default:
-			f.crew.start((*watcher[T])(f))
-			return false
-		}
+type worker[T any] fan[T]
+
+func (w *worker[T]) do() { (*fan[T])(w).work() }
+
+// look starts a worker if no call began since the last look. It reports whether there
+// is nothing to do for another one any more.
+func (f *fan[T]) look() (enough bool) {
+	begun := f.next.Load()
+	if begun >= int64(len(f.out)) || f.workers.Load() >= f.limit || f.over.Load() {
+		return true
 	}
-}
-
-// watch starts workers while there are calls that none has begun.
-func (f *fan[T]) watch() {
-	for begun := f.next.Load(); !f.enough(begun) && !f.over.Load(); {
-		runtime.Gosched()
-		now := f.next.Load()
-		if now == begun {
-			f.another()
-		}
-		begun = now
-	}
-}
-
-// enough reports whether there is nothing to do for another worker.
-func (f *fan[T]) enough(begun int64) bool {
-	return begun >= int64(len(f.out)) || f.workers.Load() >= f.limit
-}
-
-// another starts a worker, since those at work are no faster than a turn in the queue.
-func (f *fan[T]) another() {
-	if !f.waiting.Load() {
+	if begun == f.seen && !f.waiting.Load() {
 		f.workers.Add(1)
 		f.spawn()
 	}
-}
-
-// Who comes first of the caller that waits and the worker that ends the last call.
-const (
-	callerWaits = 1 + iota
-	allDone
-)
-
-// wait waits for the last call and reports whether it has returned before ctx ended.
-func (f *fan[T]) wait(ctx context.Context) bool {
-	f.all = make(chan struct{})
-	if !f.turn.CompareAndSwap(0, callerWaits) {
-		return true
-	}
-	select {
-	case <-f.all:
-		return true
-	case <-ctx.Done():
-		return false
-	}
+	f.seen = begun
+	return false
 }
 
 func (f *fan[T]) work() {
@@ -156,7 +105,7 @@ func (f *fan[T]) work() {
 			made++
 			f.spawn()
 		}
-		if made > 0 && f.left.Add(-made) == 0 && f.turn.Swap(allDone) == callerWaits {
+		if made > 0 && f.left.Add(-made) == 0 {
 			close(f.all)
 		}
 	}()

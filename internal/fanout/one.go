@@ -8,7 +8,7 @@ import "context"
 // its goroutine, the error is exited. fn must not panic.
 func One[T any](ctx context.Context, crew *Crew, exited error, fn func() (T, error)) (T, error) {
 	ch := make(chan outcome[T], 1)
-	crew.start(taskFunc(func() {
+	crew.orNone().start(taskFunc(func() {
 		out := outcome[T]{err: exited}
 		defer func() {
 			if ctx.Err() != nil { // else a wait that has not noticed yet would have the choice

@@ -11,6 +11,7 @@
 //
 //	feed := pushseq.NewFeed(watch, 64, time.Second)
 //	feed.Push(v)
+//	feed.Rouse()
 //	feed.Shut()
 //	feed.Join(time.Now())
 //

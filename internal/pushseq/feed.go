@@ -2,13 +2,15 @@ package pushseq
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
 // Feed hands pushed values to a function, one at a time and in order, in a
 // goroutine of its own that lives until the feed was shut. Pushing never waits: who
 // pushes asks Full whether it is time to Await the function, which has a bounded
-// grace for that. All methods are safe for concurrent use.
+// grace for that. What is pushed is handed over after the next Rouse: waking a goroutine
+// costs more than making many a value. All methods are safe for concurrent use.
 type Feed[T any] struct {
 	fn      func(T)
 	buffer  int
@@ -17,10 +19,11 @@ type Feed[T any] struct {
 	mu       sync.Mutex
 	grace    time.Duration // left of the time that others wait for fn
 	queue    []T
+	spare    []T           // the memory of the next queue
 	wake     chan struct{} // 1-buffered: the queue has work
-	room     chan struct{} // closed and replaced when the queue was emptied
+	room     chan struct{} // closed when the queue was emptied; nil if nobody asked for it
 	closing  bool
-	detached bool
+	detached atomic.Bool
 	done     chan struct{}
 }
 
@@ -30,7 +33,7 @@ type Feed[T any] struct {
 func NewFeed[T any](fn func(T), buffer int, grace time.Duration) *Feed[T] {
 	f := &Feed[T]{
 		fn: fn, buffer: buffer, grace: grace, endless: grace == 0,
-		wake: make(chan struct{}, 1), room: make(chan struct{}), done: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	go f.run()
 	return f
@@ -39,11 +42,18 @@ func NewFeed[T any](fn func(T), buffer int, grace time.Duration) *Feed[T] {
 // Push queues v, unless fn was given up on.
 func (f *Feed[T]) Push(v T) {
 	f.mu.Lock()
-	if !f.detached {
+	defer f.mu.Unlock()
+	if !f.detached.Load() {
 		f.queue = append(f.queue, v)
 	}
-	f.mu.Unlock()
-	f.rouse()
+}
+
+// Rouse has the function called for what is queued.
+func (f *Feed[T]) Rouse() {
+	select {
+	case f.wake <- struct{}{}:
+	default:
+	}
 }
 
 // Full reports whether fn is too far behind, and if so what is closed when it is no
@@ -51,7 +61,10 @@ func (f *Feed[T]) Push(v T) {
 func (f *Feed[T]) Full() (room <-chan struct{}, full bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.room, len(f.queue) > f.buffer && !f.detached
+	if full = len(f.queue) > f.buffer && !f.detached.Load(); full && f.room == nil {
+		f.room = make(chan struct{})
+	}
+	return f.room, full
 }
 
 // Await waits for ready, which began at start, for as long as the grace of fn lasts.
@@ -82,22 +95,15 @@ func (f *Feed[T]) Shut() {
 	f.mu.Lock()
 	f.closing = true
 	f.mu.Unlock()
-	f.rouse()
+	f.Rouse()
 }
 
 // Join waits, as Await does, until a feed that was shut has ended.
 func (f *Feed[T]) Join(start time.Time) { f.Await(f.done, start) }
 
-func (f *Feed[T]) rouse() {
-	select {
-	case f.wake <- struct{}{}:
-	default:
-	}
-}
-
 func (f *Feed[T]) detach() {
 	f.mu.Lock()
-	f.detached = true
+	f.detached.Store(true)
 	f.queue = nil
 	f.mu.Unlock()
 }
@@ -110,10 +116,12 @@ func (f *Feed[T]) run() {
 	for {
 		f.mu.Lock()
 		batch, closing := f.queue, f.closing
-		f.queue = nil
 		if len(batch) > 0 {
-			close(f.room)
-			f.room = make(chan struct{})
+			f.queue, f.spare = f.spare, nil
+			if f.room != nil {
+				close(f.room)
+				f.room = nil
+			}
 		}
 		f.mu.Unlock()
 		if len(batch) == 0 {
@@ -126,14 +134,13 @@ func (f *Feed[T]) run() {
 		for _, v := range batch {
 			f.call(v)
 		}
+		clear(batch)
+		f.spare = batch[:0]
 	}
 }
 
 func (f *Feed[T]) call(v T) {
-	f.mu.Lock()
-	detached := f.detached
-	f.mu.Unlock()
-	if detached {
+	if f.detached.Load() {
 		return
 	}
 	// A panic is the function's own affair: it must not take the process down.

@@ -15,7 +15,9 @@ import (
 func ExampleNewFeed() {
 	feed := pushseq.NewFeed(func(s string) { fmt.Println(s) }, 64, time.Second)
 	feed.Push("a")
+	feed.Rouse()
 	feed.Push("b")
+	feed.Rouse()
 	feed.Shut()
 	feed.Join(time.Now())
 	// Output:
@@ -33,6 +35,7 @@ func TestFeedOutlivesPanics(t *testing.T) {
 	}, 1, 0)
 	for i := range 3 {
 		feed.Push(i)
+		feed.Rouse()
 	}
 	feed.Shut()
 	feed.Join(time.Now())
@@ -49,11 +52,13 @@ func TestFeedGivesUpAfterItsGrace(t *testing.T) {
 			<-release
 		}, 1, time.Minute)
 		feed.Push(0)
+		feed.Rouse()
 		synctest.Wait()
 		for i := range 2 {
 			_, full := feed.Full()
 			require.False(t, full)
 			feed.Push(i + 1)
+			feed.Rouse()
 		}
 		room, full := feed.Full()
 		require.True(t, full)
@@ -79,8 +84,10 @@ func TestFeedTellsOfRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		feed := pushseq.NewFeed(func(int) { time.Sleep(time.Second) }, 0, 0)
 		feed.Push(0)
+		feed.Rouse()
 		synctest.Wait()
 		feed.Push(1)
+		feed.Rouse()
 		room, full := feed.Full()
 		require.True(t, full)
 		start := time.Now()
@@ -95,9 +102,34 @@ func TestFeedTellsOfRoom(t *testing.T) {
 func TestFeedIsOverWhenItsGoroutineEnds(t *testing.T) {
 	feed := pushseq.NewFeed(func(int) { runtime.Goexit() }, 0, 0)
 	feed.Push(0)
+	feed.Rouse()
 	feed.Push(1)
+	feed.Rouse()
 	feed.Shut()
 	feed.Join(time.Now())
 	_, full := feed.Full()
 	require.False(t, full)
+}
+
+// The memory of queues is used again; no value is lost, doubled or changed by that,
+// whatever comes between rousing and pushing.
+func TestFeedPassesEveryValueOnce(t *testing.T) {
+	for _, every := range []int{1, 2, 7} {
+		var got []int
+		feed := pushseq.NewFeed(func(i int) { got = append(got, i) }, 3, 0)
+		for i := range 1000 {
+			feed.Push(i)
+			if i%every == 0 {
+				feed.Rouse()
+				feed.Rouse()
+				runtime.Gosched()
+			}
+		}
+		feed.Shut()
+		feed.Join(time.Now())
+		require.Len(t, got, 1000)
+		for i, v := range got {
+			require.Equal(t, i, v)
+		}
+	}
 }
