@@ -192,7 +192,11 @@ func (r *run) committed(sc scene, snap *state.Snapshot, batches []state.Batch) {
 }
 
 func (r *run) tellCommit(sc scene, snap *state.Snapshot, batches []state.Batch) {
-	var writes []Write
+	n := 0
+	for i := range batches {
+		n += len(batches[i].Updates)
+	}
+	writes := make([]Write, 0, n)
 	for i := range batches {
 		for _, u := range batches[i].Updates {
 			if k := u.Key(); k != nil {
@@ -216,8 +220,11 @@ func (r *run) conflict(sc scene, c *state.ConflictError, fate string) {
 }
 
 func entryText(entry any) string {
-	if entry == nil {
+	switch e := entry.(type) {
+	case nil:
 		return ""
+	case string:
+		return e
 	}
 	return fmt.Sprint(entry)
 }

@@ -74,6 +74,14 @@ func UnmarshalEvent(data []byte) (Event, error) {
 	return nil, &EventError{Type: typ, Nearest: nearest(typ, EventTypes()), Err: errors.New("no event has this type")}
 }
 
+// withHeader is e with another header.
+func withHeader(e Event, h Header) Event {
+	v := reflect.New(reflect.TypeOf(e)).Elem()
+	v.Set(reflect.ValueOf(e))
+	v.FieldByName("Header").Set(reflect.ValueOf(h))
+	return v.Interface().(Event)
+}
+
 // EventTypes returns the types of all events, sorted. The slice is the caller's.
 func EventTypes() []string { return slices.Sorted(slices.Values(each(eventKinds(), Event.Type))) }
 

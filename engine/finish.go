@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -19,7 +20,7 @@ func (r *run) suspend(ctx context.Context) *Result {
 	res.Status = phase.Waiting
 	res.Tickets = openTickets(r.th.store.Snapshot())
 	r.leave()
-	r.emit(scene{}, func(h Header) Event { return RunSuspended{Header: h, Tickets: res.Tickets} })
+	r.emit(scene{}, func(h Header) Event { return RunSuspended{Header: h, Tickets: slices.Clone(res.Tickets)} })
 	return res
 }
 

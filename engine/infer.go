@@ -156,7 +156,7 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 	}
 	resp = resp.Clone() // the model may keep what it returned
 	r.emit(sc, func(h Header) Event {
-		return InferenceFinished{Header: h, Text: resp.Message.Text, ToolCalls: resp.Message.ToolCalls, Stop: resp.Stop,
+		return InferenceFinished{Header: h, Text: resp.Message.Text, ToolCalls: slices.Clone(resp.Message.ToolCalls), Stop: resp.Stop,
 			Usage: resp.Usage, Error: errText(err), Duration: r.now().Sub(start)}
 	})
 	return resp, err

@@ -69,9 +69,10 @@ func (e *emitter) emit(h Header, build func(Header) Event, wait bool) {
 	h.Seq = e.seq
 	ev := build(h)
 	// Queued under the lock so that every observer sees the order of the numbers.
-	for _, p := range e.pumps {
-		p.Push(ev)
+	for _, p := range e.pumps[1:] {
+		p.Push(cloneEvent(ev))
 	}
+	e.pumps[0].Push(ev) // the last, since its observer may change it at once
 	e.unread++
 	many := e.unread >= e.most
 	e.mu.Unlock()
@@ -129,9 +130,9 @@ func (e *emitter) close() {
 	}
 }
 
-// newPump feeds copies of events to one observer.
+// newPump feeds events to one observer, who may do with them what it likes.
 func newPump(o Observer, buffer int, grace time.Duration) *pump {
-	return pushseq.NewFeed(func(ev Event) { o.Observe(cloneEvent(ev)) }, buffer, grace)
+	return pushseq.NewFeed(func(ev Event) { o.Observe(ev) }, buffer, grace)
 }
 
 // LogObserver returns an observer that writes events to a logger, with the fields

@@ -27,11 +27,11 @@ type run struct {
 	depth      int
 	input      Input
 	info       phase.RunInfo // without the step, see moment
-	crew       *fanout.Crew // of the run and its delegates
+	crew       *fanout.Crew  // of the run and its delegates
 	out        *emitter
 	held       *heldEvents // set while a delegate's events wait for their turn
 	dispatch   *effects.Dispatcher
-	background heldEvents // outcomes of background effects, until the drain
+	background outcomes // of background effects, until the drain
 	stats      stats
 	lease      *Lease                    // of the thread, if it is leased
 	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
@@ -50,23 +50,22 @@ type exchange struct {
 
 // heldEvents keeps the events of a delegate that runs beside others until its call
 // has its turn, so that the order of events does not depend on timing.
-type heldEvents struct {
+type heldEvents = held[Event]
+
+type outcomes = held[effects.Outcome]
+
+type held[T any] struct {
 	mu   sync.Mutex
-	list []heldEvent
+	list []T
 }
 
-type heldEvent struct {
-	header Header
-	build  func(Header) Event
-}
-
-func (h *heldEvents) add(e heldEvent) {
+func (h *held[T]) add(v T) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.list = append(h.list, e)
+	h.list = append(h.list, v)
 }
 
-func (h *heldEvents) take() []heldEvent {
+func (h *held[T]) take() []T {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	list := h.list
@@ -180,9 +179,18 @@ func (r *run) context(sc scene, snap *state.Snapshot) *phase.Context {
 // watched reports whether anybody gets events, so that callers can skip making them.
 func (r *run) watched() bool { return r.out != nil }
 
+// emit tells of an event unless nobody gets it. build is called at once, and must not
+// be kept: then it costs no memory.
+//
+// The run is held back while an observer is too far behind, unless the scene is aside:
+// an observer that itself does something to the run would wait for itself.
 func (r *run) emit(sc scene, build func(Header) Event) {
-	if r.out != nil {
-		r.send(heldEvent{r.header(sc), build}, !sc.aside)
+	switch {
+	case r.out == nil:
+	case r.held != nil:
+		r.held.add(build(r.header(sc)))
+	default:
+		r.out.emit(r.header(sc), build, !sc.aside)
 	}
 }
 
@@ -199,21 +207,14 @@ func (r *run) header(sc scene) Header {
 	}
 }
 
-// send passes an event on. wait says that the caller may be held back while an
-// observer is too far behind: an observer that itself does something to the run
-// would wait for itself.
-func (r *run) send(e heldEvent, wait bool) {
-	if r.held != nil {
-		r.held.add(e)
-		return
-	}
-	r.out.emit(e.header, e.build, wait)
-}
-
 // replay emits events that were held back while they were out of turn.
 func (r *run) replay(held *heldEvents) {
 	for _, e := range held.take() {
-		r.send(e, true)
+		if r.held != nil {
+			r.held.add(e)
+		} else {
+			r.out.emit(e.Head(), func(h Header) Event { return withHeader(e, h) }, true)
+		}
 	}
 }
 
@@ -235,9 +236,8 @@ func (r *run) drain(ctx context.Context) {
 		// Given up, or ended in that very moment: then its outcome is about to be told.
 		_ = r.dispatch.Close(context.WithoutCancel(ctx))
 	}
-	for _, e := range r.background.take() {
-		e.header = r.header(scene{})
-		r.send(e, true)
+	for _, o := range r.background.take() {
+		r.emit(scene{}, effectFinished(o))
 	}
 }
 
@@ -256,7 +256,7 @@ func (r *run) effectDone(o effects.Outcome) {
 		return
 	}
 	if r.eng.config.EffectMode == effects.Background {
-		r.background.add(heldEvent{build: effectFinished(o)})
+		r.background.add(o)
 		return
 	}
 	r.emit(scene{aside: true}, effectFinished(o))

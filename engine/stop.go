@@ -97,8 +97,12 @@ func (r *run) progressed(err error) state.Update {
 			p.Errors = 0
 		}
 	}
-	p.Window = append(slices.Clone(p.Window), fingerprints(calls))
-	p.Window = p.Window[max(0, len(p.Window)-r.agent.Load().loopWindow()):]
+	if window := r.agent.Load().loopWindow(); window > 0 {
+		p.Window = append(slices.Clone(p.Window), fingerprints(calls))
+		p.Window = p.Window[max(0, len(p.Window)-window):]
+	} else {
+		p.Window = nil
+	}
 	return runProgress.With(p)
 }
 

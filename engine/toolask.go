@@ -19,8 +19,12 @@ func toolOwner(call inference.ToolCall) string { return "tool " + call.Name }
 // else of those that were meant for it, or else the last one of all.
 func (r *run) forTool(ctx context.Context, p *passage) (answer *phase.Answer, own []phase.Answer) {
 	var meant *phase.Answer
+	answers := r.answers(ctx, p.sc.call.Call.ID)
+	if len(answers) == 0 {
+		return p.sc.call.Answer, nil
+	}
 	print := gate.Fingerprint(p.sc.call.Call)
-	for _, a := range r.answers(ctx, p.sc.call.Call.ID) {
+	for _, a := range answers {
 		mine := a.Ticket.Plugin == toolOwner(p.sc.call.Call)
 		if a.lost || a.Ticket.Fingerprint != print || !mine && a.Ticket.Mode != gate.PassToTool && a.Ticket.Kind != gate.Secret {
 			continue

@@ -3,7 +3,7 @@ package gate
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -83,7 +83,9 @@ func Fingerprint(call inference.ToolCall) string {
 	if err != nil {
 		args = call.Args // not JSON: every byte counts
 	}
-	h := sha256.New()
-	fmt.Fprintf(h, "%d:%s%s", len(call.Name), call.Name, args)
-	return hex.EncodeToString(h.Sum(nil)[:16])
+	text := make([]byte, 0, len(call.Name)+len(args)+8)
+	text = strconv.AppendInt(text, int64(len(call.Name)), 10)
+	text = append(append(append(text, ':'), call.Name...), args...)
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:16])
 }
