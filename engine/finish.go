@@ -41,7 +41,7 @@ func (r *run) finish(ctx context.Context, end ending) *Result {
 			r.closeRun(ctx, end, append(errs, ErrGoexit))
 		}
 	}()
-	_, err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
+	err := r.phase(ctx, scene{phase: phase.RunEnd, err: end.err})
 	returned = true
 	return r.closeRun(ctx, end, append(errs, err))
 }

@@ -10,11 +10,17 @@ import (
 )
 
 // phase runs one phase: its hooks tier by tier, then its actions until none is
-// left, each followed by the effects of what it committed. The report is complete
-// up to the point of failure.
-func (r *run) phase(ctx context.Context, sc scene) (*Report, error) {
+// left, each followed by the effects of what it committed.
+func (r *run) phase(ctx context.Context, sc scene) error {
+	var rep Report
+	return r.report(ctx, sc, &rep)
+}
+
+// report is phase, and fills in the report, which is complete up to the point of
+// failure. Its hooks are left out if nobody gets to see them.
+func (r *run) report(ctx context.Context, sc scene, rep *Report) error {
 	start := r.eng.clock()
-	rep := &Report{Phase: sc.phase}
+	rep.Phase = sc.phase
 	tiers := r.agent.Load().tiers[sc.phase]
 	if r.watched() {
 		r.phaseStarted(sc, tiers)
@@ -39,7 +45,7 @@ func (r *run) phase(ctx context.Context, sc scene) (*Report, error) {
 	if r.watched() {
 		r.phaseFinished(sc, rep, err)
 	}
-	return rep, err
+	return err
 }
 
 // What observers are told has functions of its own, so that a run that nobody watches
@@ -73,6 +79,7 @@ type gathering struct {
 	stop     bool
 	commits  int
 	retries  int
+	noted    bool               // a batch has effects
 	pending  []effects.Delivery // of what has committed, in commit order
 }
 
@@ -108,18 +115,15 @@ func (g *gathering) release() {
 func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (stop bool, err error) {
 	g := r.gatherJobs(ctx, sc, jobs)
 	defer g.release()
-	first := len(rep.Hooks)
-	rep.Hooks = slices.Grow(rep.Hooks, len(jobs))[:first+len(jobs)]
-	for i := range jobs {
-		j, a := &jobs[i], &g.attempts[i]
-		rep.Hooks[first+i] = HookReport{
-			Plugin: j.owner, Hook: j.id, Tier: j.tier, Status: a.status, Calls: a.calls, Duration: a.took, Err: a.err,
-		}
+	calls := 0
+	for i := range g.attempts {
+		calls += g.attempts[i].calls
 	}
+	count(&r.stats.hooks, calls)
 	rep.Commits += g.commits
 	rep.Retries += g.retries
-	if r.watched() {
-		r.reportHooks(sc, rep.Hooks[first:])
+	if sc.told || r.watched() {
+		g.report(rep)
 	}
 	if len(g.pending) > 0 {
 		rep.Effects = append(rep.Effects, r.deliver(ctx, g.pending)...)
@@ -186,6 +190,7 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 			g.fault(i, err)
 			continue
 		}
+		g.noted = g.noted || g.batches[n].Note != nil
 		g.index = append(g.index, i)
 	}
 	var res state.Result
@@ -261,7 +266,9 @@ func (g *gathering) committed(res state.Result, batches []state.Batch) {
 	}
 	g.commits++
 	g.r.committed(g.sc, res.Snapshot, batches)
-	g.pending = g.r.deliveries(g.pending, res.Snapshot, batches)
+	if g.noted {
+		g.pending = g.r.deliveries(g.pending, res.Snapshot, batches)
+	}
 }
 
 // retry runs job i alone on the newest snapshot and commits it. It repeats when
@@ -281,6 +288,7 @@ func (g *gathering) retry(ctx context.Context, i int) {
 			g.fault(i, err)
 			return
 		}
+		g.noted = b.Note != nil
 		res, err := g.r.th.store.Commit(b)
 		if err != nil {
 			var be *state.BatchError
@@ -301,6 +309,19 @@ func (g *gathering) retry(ctx context.Context, i int) {
 			g.fault(i, res.Rejected[0].Err)
 			return
 		}
+	}
+}
+
+// report adds what became of the hooks.
+func (g *gathering) report(rep *Report) {
+	first := len(rep.Hooks)
+	rep.Hooks = slices.Grow(rep.Hooks, len(g.jobs))[:first+len(g.jobs)]
+	for i := range g.jobs {
+		j, a, h := &g.jobs[i], &g.attempts[i], &rep.Hooks[first+i]
+		h.Plugin, h.Hook, h.Tier, h.Status, h.Calls, h.Duration, h.Err = j.owner, j.id, j.tier, a.status, a.calls, a.took, a.err
+	}
+	if g.r.watched() {
+		g.r.reportHooks(g.sc, rep.Hooks[first:])
 	}
 }
 

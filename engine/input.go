@@ -77,9 +77,6 @@ type stats struct {
 }
 
 func (s *stats) add(rep *Report) {
-	for _, h := range rep.Hooks {
-		s.hooks.Add(int64(h.Calls))
-	}
 	for _, a := range rep.Actions {
 		if a.Status == ActionDone {
 			s.actions.Add(1)
@@ -87,11 +84,17 @@ func (s *stats) add(rep *Report) {
 			s.dead.Add(1)
 		}
 	}
-	s.retries.Add(int64(rep.Retries))
-	s.rounds.Add(int64(rep.Rounds))
-	s.commits.Add(int64(rep.Commits))
+	count(&s.retries, rep.Retries)
+	count(&s.rounds, rep.Rounds)
+	count(&s.commits, rep.Commits)
 	rounds, most := int64(rep.Rounds), s.maxRounds.Load()
 	for ; rounds > most && !s.maxRounds.CompareAndSwap(most, rounds); most = s.maxRounds.Load() {
+	}
+}
+
+func count(to *atomic.Int64, n int) {
+	if n != 0 {
+		to.Add(int64(n))
 	}
 }
 

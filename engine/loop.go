@@ -164,7 +164,7 @@ func (r *run) start(ctx context.Context) ending {
 	if err != nil {
 		return r.failed(ctx, errors.Join(err, r.applyAll(scene{}, begun)))
 	}
-	if _, err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
+	if err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
 		return r.failed(ctx, err)
 	}
 	return r.boundary(ctx)
@@ -244,7 +244,7 @@ func (r *run) inStep(ctx context.Context) ending {
 		return r.afterModel(ctx, r.remembered()) // the step of a run whose process ended
 	}
 	for _, p := range []phase.Phase{phase.StepStart, phase.BeforeInference} {
-		if _, err := r.phase(ctx, scene{phase: p}); err != nil {
+		if err := r.phase(ctx, scene{phase: p}); err != nil {
 			return r.failed(ctx, err)
 		}
 		if end := r.boundary(ctx); end.reason != "" {
@@ -256,7 +256,7 @@ func (r *run) inStep(ctx context.Context) ending {
 		return r.failed(ctx, err)
 	}
 	after, cancel := r.settling(ctx)
-	_, err = r.phase(after, scene{phase: phase.AfterInference, err: x.err})
+	err = r.phase(after, scene{phase: phase.AfterInference, err: x.err})
 	cancel()
 	var calls []inference.ToolCall
 	if x.response != nil {
@@ -290,7 +290,7 @@ func (r *run) afterModel(ctx context.Context, x *exchange) ending {
 	if err := r.apply(ctx, scene{}, r.progressed(x.err)); err != nil {
 		return r.failed(ctx, err)
 	}
-	if _, err := r.phase(ctx, scene{phase: phase.StepEnd, err: x.err}); err != nil {
+	if err := r.phase(ctx, scene{phase: phase.StepEnd, err: x.err}); err != nil {
 		return r.failed(ctx, err)
 	}
 	return ending{}

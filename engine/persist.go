@@ -158,7 +158,7 @@ func (r *run) crashed(ctx context.Context, l phase.Lifecycle) *Result {
 		case l.Ended:
 			return ending{reason: l.Reason, detail: l.Detail}
 		case l.Step == 0:
-			if _, err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
+			if err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
 				return r.failed(ctx, err)
 			}
 			return r.boundary(ctx)

@@ -134,6 +134,7 @@ type scene struct {
 	round int
 	call  *phase.CallFrame // of tool phases, else nil; replaced and never changed, since contexts keep it
 	err   error
+	told  bool // somebody gets the phase's report
 	aside bool // done by somebody beside the run, who never waits for observers
 }
 

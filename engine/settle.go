@@ -114,7 +114,7 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 	before := r.callState(p.sc.call.Call.ID)
 	var phaseErr error
 	if !before.After {
-		_, phaseErr = r.phase(settle, p.sc)
+		phaseErr = r.phase(settle, p.sc)
 	}
 	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.call.Result)
 	c := r.callState(p.sc.call.Call.ID)

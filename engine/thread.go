@@ -126,7 +126,7 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 		return nil, unknownPhase(p)
 	}
 	r := t.active.Load()
-	sc := scene{phase: p, aside: r != nil}
+	sc := scene{phase: p, aside: r != nil, told: true}
 	if r == nil {
 		a, err := t.eng.prepare(spec)
 		if err != nil {
@@ -137,7 +137,8 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 		}
 		defer r.release()
 	}
-	return r.phase(ctx, sc)
+	rep := &Report{}
+	return rep, r.report(ctx, sc, rep)
 }
 
 // standIn returns what takes the place of a run, for one call, when none is under

@@ -239,7 +239,7 @@ func (r *run) prepare(ctx context.Context, call inference.ToolCall) (*passage, e
 	}
 	decided := false
 	if !c.Started {
-		if _, p.err = r.phase(ctx, p.sc); p.err == nil {
+		if p.err = r.phase(ctx, p.sc); p.err == nil {
 			decided, p.err = r.suspendedMeanwhile(ctx, p)
 		}
 	}
