@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
@@ -189,14 +190,25 @@ type ballot struct {
 	of *run
 }
 
+func (b ballot) check(ctx context.Context, pc *phase.Context) (d gate.Decision, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = panicked(b.plugin, phase.ToolGate, v)
+		}
+	}()
+	return b.gate.Check(ctx, pc)
+}
+
 // ballots lists the gates over the run's calls: those of the runs that delegated
 // to it first, each on its own run's state.
 func (r *run) ballots() []ballot {
+	gates := r.agent.Load().gates
 	var out []ballot
 	if r.parent != nil {
 		out = r.parent.ballots()
 	}
-	for _, g := range r.agent.Load().gates {
+	out = slices.Grow(out, len(gates))
+	for _, g := range gates {
 		out = append(out, ballot{g, r})
 	}
 	return out
@@ -229,8 +241,12 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 			pc = b.of.context(mine, on)
 		}
 		start := r.now()
-		v.Decision, v.Err = within(ctx, r.crew, cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout), b.plugin, phase.ToolGate,
-			func(ctx context.Context) (gate.Decision, error) { return b.gate.Check(ctx, pc) })
+		if limit := cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout); limit > 0 {
+			v.Decision, v.Err = within(ctx, r.crew, limit, b.plugin, phase.ToolGate,
+				func(ctx context.Context) (gate.Decision, error) { return b.gate.Check(ctx, pc) })
+		} else {
+			v.Decision, v.Err = b.check(ctx, pc)
+		}
 		if v.Err == nil {
 			v.Err = usable(v.Decision)
 		}
