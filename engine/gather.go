@@ -283,13 +283,14 @@ func (g *gathering) retry(ctx context.Context, i int) {
 			g.fault(i, a.err)
 			return
 		}
-		var b state.Batch
-		if err := g.r.lower(j, &a.cmd, base, &b); err != nil {
+		g.batches = append(g.batches[:0], state.Batch{})
+		b := &g.batches[0]
+		if err := g.r.lower(j, &a.cmd, base, b); err != nil {
 			g.fault(i, err)
 			return
 		}
 		g.noted = b.Note != nil
-		res, err := g.r.th.store.Commit(b)
+		res, err := g.r.th.store.Commit(g.batches...)
 		if err != nil {
 			var be *state.BatchError
 			if errors.As(err, &be) {
@@ -301,7 +302,7 @@ func (g *gathering) retry(ctx context.Context, i int) {
 		if len(res.Rejected) == 0 {
 			a.status = HookRetried
 			g.stop = g.stop || a.cmd.StopsPhase()
-			g.committed(res, []state.Batch{b})
+			g.committed(res, g.batches)
 			return
 		}
 		g.r.conflict(g.sc, res.Rejected[0].Err, "retried")

@@ -165,8 +165,11 @@ func describe(ps *parts) PluginManifest {
 }
 
 func each[T, U any](list []T, describe func(T) U) (out []U) {
-	for _, v := range list {
-		out = append(out, describe(v))
+	if len(list) > 0 {
+		out = make([]U, len(list))
+	}
+	for i, v := range list {
+		out[i] = describe(v)
 	}
 	return out
 }

@@ -95,6 +95,9 @@ func (d *draft) decide(batches []Batch) error {
 			d.claim(batches, d.steps[first:], stamps-1)
 			continue
 		}
+		if d.rejected == nil {
+			d.rejected = make([]Rejection, 0, len(batches)-i)
+		}
 		d.rejected = append(d.rejected, Rejection{i, lost})
 		for _, at := range d.steps[first:] {
 			if s := &d.slots[at.slot]; s.held == 0 {
