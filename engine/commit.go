@@ -75,7 +75,7 @@ func (r *run) apply(_ context.Context, sc scene, updates ...state.Update) error 
 // applyAll commits batches of which those of plugins are required: all or nothing.
 func (r *run) applyAll(sc scene, batches ...state.Batch) error {
 	if r.th.chain != nil {
-		r.out.rouse() // keeping it may take its time
+		r.out.Rouse() // keeping it may take its time
 	}
 	res, err := r.th.store.Commit(batches...)
 	if err == nil && len(res.Rejected) > 0 {
@@ -116,7 +116,7 @@ func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Ou
 		return nil
 	}
 	r.carry(list)
-	r.out.rouse()
+	r.out.Rouse()
 	out := r.eng.deliver(ctx, r.dispatch, list)
 	if len(out) == 0 || !tooLate(out[0]) {
 		return out

@@ -74,11 +74,11 @@ func UnmarshalEvent(data []byte) (Event, error) {
 	return nil, &EventError{Type: typ, Nearest: nearest(typ, EventTypes()), Err: errors.New("no event has this type")}
 }
 
-// withHeader is e with another header.
-func withHeader(e Event, h Header) Event {
+// numbered is e with a number.
+func numbered(e Event, seq uint64) Event {
 	v := reflect.New(reflect.TypeOf(e)).Elem()
 	v.Set(reflect.ValueOf(e))
-	v.FieldByName("Header").Set(reflect.ValueOf(h))
+	v.FieldByName("Seq").SetUint(seq)
 	return v.Interface().(Event)
 }
 

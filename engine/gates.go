@@ -253,7 +253,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		v.took = r.now().Sub(start)
 		return v
 	}
-	r.out.rouse()
+	r.out.Rouse()
 	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
 	votes := fanOut(ctx, r.crew, len(ballots), r.eng.config.Limits.Concurrency, ask,
 		func(err error) vote { return vote{Vote: gate.Vote{Err: err}} })

@@ -139,7 +139,7 @@ func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (st
 // has its final status afterwards. The caller releases the gathering.
 func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job) *gathering {
 	g := r.gathering(sc, jobs)
-	r.out.rouse()
+	r.out.Rouse()
 	base := r.th.store.Snapshot()
 	var seal *state.Seal
 	if r.eng.config.CheckFreeze {

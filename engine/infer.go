@@ -137,7 +137,7 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 	r.emit(sc, func(h Header) Event {
 		return InferenceStarted{Header: h, Model: req.Model, Messages: len(req.Messages), Tools: len(req.Tools)}
 	})
-	r.out.rouse()
+	r.out.Rouse()
 	start := r.now()
 	sent := req.Clone()
 	chunks := &chunkSink{r: r, sc: sc, open: true}
@@ -183,7 +183,7 @@ func (s *chunkSink) emit(c inference.Chunk) bool {
 	defer s.mu.Unlock()
 	if s.open {
 		s.r.emit(s.sc, func(h Header) Event { return InferenceChunk{Header: h, Text: c.Text} })
-		s.r.out.rouse()
+		s.r.out.Rouse()
 	}
 	return s.open
 }

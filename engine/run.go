@@ -114,7 +114,7 @@ func (r *run) release() {
 	r.leave()
 	if r.parent == nil {
 		r.crew.End()
-		r.out.close()
+		r.out.Shut()
 	}
 }
 
@@ -191,7 +191,8 @@ func (r *run) emit(sc scene, build func(Header) Event) {
 	case r.held != nil:
 		r.held.add(build(r.header(sc)))
 	default:
-		r.out.emit(r.header(sc), build, !sc.aside)
+		h := r.header(sc)
+		r.out.Push(!sc.aside, func(seq uint64) Event { h.Seq = seq; return build(h) })
 	}
 }
 
@@ -214,7 +215,7 @@ func (r *run) replay(held *heldEvents) {
 		if r.held != nil {
 			r.held.add(e)
 		} else {
-			r.out.emit(e.Head(), func(h Header) Event { return withHeader(e, h) }, true)
+			r.out.Push(true, func(seq uint64) Event { return numbered(e, seq) })
 		}
 	}
 }

@@ -87,7 +87,7 @@ func (r *run) resolve(ctx context.Context, sc scene, resolver gate.Resolver, t g
 	if t.Lifetime > 0 {
 		limit = t.Until.Sub(r.now())
 	}
-	r.out.rouse()
+	r.out.Rouse()
 	given, err := within(ctx, r.crew, limit, "resolver", sc.phase, func(ctx context.Context) (phase.Answer, error) {
 		return resolver.Resolve(ctx, t)
 	})

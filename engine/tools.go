@@ -150,7 +150,7 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 		p.pc = r.context(sc, snap)
 		r.emit(p.sc, func(h Header) Event { return ToolStarted{Header: h, Call: p.sc.call.Call} })
 	}
-	r.out.rouse()
+	r.out.Rouse()
 	if len(bodies) == 1 {
 		r.body(ctx, bodies[0], nil)
 		return r.record(ctx, snap, bodies...)
