@@ -57,10 +57,11 @@ type fan[T any] struct {
 	next    atomic.Int64 // call to begin
 	left    atomic.Int64 // calls whose worker has not told yet that they returned
 	workers atomic.Int64
-	waiting atomic.Bool   // a worker was spawned and has not begun
+	waiting atomic.Int64  // workers that were spawned and have not begun
 	over    atomic.Bool   // nobody waits any more
 	all     chan struct{} // closed when nothing is left
 	seen    int64         // what next was at the last look
+	started int64         // workers that the last look started
 
 	out    []T
 	filled []atomic.Bool
@@ -69,7 +70,7 @@ type fan[T any] struct {
 
 // spawn starts a worker that was counted.
 func (f *fan[T]) spawn() {
-	f.waiting.Store(true)
+	f.waiting.Add(1)
 	f.crew.start((*worker[T])(f))
 }
 
@@ -77,23 +78,30 @@ type worker[T any] fan[T]
 
 func (w *worker[T]) do() { (*fan[T])(w).work() }
 
-// look starts a worker if no call began since the last look. It reports whether there
-// is nothing to do for another one any more.
+// look starts workers if nobody began a call since the last look, except those that it
+// started itself: then each holds one up, and it starts twice as many. It reports
+// whether there is nothing to do for another worker any more.
 func (f *fan[T]) look() (enough bool) {
 	begun := f.next.Load()
-	if begun >= int64(len(f.out)) || f.workers.Load() >= f.limit || f.over.Load() {
+	more := min(max(2*f.started, 1), int64(len(f.out))-begun, f.limit-f.workers.Load())
+	switch {
+	case more <= 0 || f.over.Load():
 		return true
+	case f.waiting.Load() > 0:
+		return false
+	case begun-f.seen > f.started:
+		more = 0
 	}
-	if begun == f.seen && !f.waiting.Load() {
-		f.workers.Add(1)
+	f.seen, f.started = begun, more
+	f.workers.Add(more)
+	for range more {
 		f.spawn()
 	}
-	f.seen = begun
 	return false
 }
 
 func (f *fan[T]) work() {
-	f.waiting.Store(false)
+	f.waiting.Add(-1)
 	at, before, made := -1, -1, int64(0) // the call at work, the last one, and how many have returned
 	defer func() {
 		if at < 0 {
