@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/state"
@@ -28,7 +29,7 @@ func (r *run) report(ctx context.Context, sc scene, rep *Report) error {
 	var err error
 	for _, t := range tiers {
 		var stop bool
-		if stop, err = r.gather(ctx, sc, t.jobs, rep); err != nil {
+		if stop, err = r.gather(ctx, sc, t, rep); err != nil {
 			break
 		}
 		if stop {
@@ -51,7 +52,7 @@ func (r *run) report(ctx context.Context, sc scene, rep *Report) error {
 // What observers are told has functions of its own, so that a run that nobody watches
 // makes no closures for them.
 
-func (r *run) phaseStarted(sc scene, tiers []tier) {
+func (r *run) phaseStarted(sc scene, tiers []*tier) {
 	hooks := 0
 	for _, t := range tiers {
 		hooks += len(t.jobs)
@@ -112,13 +113,15 @@ func (g *gathering) release() {
 
 // gather runs the hooks of one tier and delivers the effects of what they
 // committed. stop reports whether a committed command stops the later tiers.
-func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (stop bool, err error) {
-	g := r.gatherJobs(ctx, sc, jobs)
+func (r *run) gather(ctx context.Context, sc scene, t *tier, rep *Report) (stop bool, err error) {
+	g := r.gatherJobs(ctx, sc, t.jobs, r.eng.ownClock && t.quick.Load() >= quickProven)
 	defer g.release()
-	calls := 0
+	calls, took := 0, time.Duration(0)
 	for i := range g.attempts {
 		calls += g.attempts[i].calls
+		took += g.attempts[i].took
 	}
+	t.learn(took)
 	count(&r.stats.hooks, calls)
 	rep.Commits += g.commits
 	rep.Retries += g.retries
@@ -137,7 +140,7 @@ func (r *run) gather(ctx context.Context, sc scene, jobs []job, rep *Report) (st
 // gatherJobs runs the jobs on one snapshot, commits the commands that do not
 // conflict together, and runs the rest one by one on fresh snapshots. Every job
 // has its final status afterwards. The caller releases the gathering.
-func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job) *gathering {
+func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job, quick bool) *gathering {
 	g := r.gathering(sc, jobs)
 	r.out.Rouse()
 	base := r.th.store.Snapshot()
@@ -145,7 +148,7 @@ func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job) *gathering {
 	if r.eng.config.CheckFreeze {
 		seal = state.SealSnapshot(base)
 	}
-	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base), g.attempts)
+	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base), g.attempts, quick)
 	if seal != nil {
 		if err := seal.Verify(); err != nil {
 			g.errs = append(g.errs, err)

@@ -60,12 +60,12 @@ func invoke(ctx context.Context, p phase.Phase, j *job, pc *phase.Context) (cmd 
 // another slice if a call was given up on, when all have returned or ctx has ended. A
 // lone job runs on the caller's goroutine: a job that ignores its context then holds
 // the run up unless it has a timeout.
-func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context, out []attempt) []attempt {
+func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context, out []attempt, quick bool) []attempt {
 	if len(jobs) == 1 {
 		r.try(ctx, p, &jobs[0], pc, r.eng.clock(), &out[0])
 		return out
 	}
-	return fanout.Into(ctx, r.crew, out, r.eng.config.Limits.Concurrency,
+	return fanout.Into(ctx, fanout.Way{Crew: r.crew, Limit: r.eng.config.Limits.Concurrency, Quick: quick}, out,
 		func(i, before int, a *attempt) {
 			// Reading the clock costs as much as a short hook: one begins when the last one ended.
 			var start time.Duration
@@ -84,5 +84,5 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 // gets lost(cause) and its late result is dropped, as is lost(ErrGoexit) for a
 // call that ended its goroutine.
 func fanOut[T any](ctx context.Context, crew *fanout.Crew, n, limit int, fn func(i int) T, lost func(error) T) []T {
-	return fanout.Each(ctx, crew, n, limit, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
+	return fanout.Each(ctx, fanout.Way{Crew: crew, Limit: limit}, n, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
 }

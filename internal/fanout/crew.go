@@ -4,6 +4,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -20,6 +21,8 @@ type Crew struct {
 
 	watched  []watched // fan-outs that may need another worker
 	watching bool      // a goroutine looks at them, or is about to
+	armed    bool      // the alarm will go off
+	alarm    *time.Timer
 }
 
 type watched interface{ look() (enough bool) }
@@ -87,20 +90,46 @@ func (c *Crew) End() {
 		close(m.next)
 	}
 	c.idle = nil
+	if c.armed {
+		c.alarm.Stop()
+	}
 }
 
 // watch has somebody look at w each time that the scheduler gives them a turn: that
 // shows that the workers wait, or that there is a processor to spare. One goroutine
-// does so for all fan-outs of a crew, and it may come late, or not at all before w is
-// over.
-func (c *Crew) watch(w watched) {
+// does so for all fan-outs of a crew, and it may not come at all before w is over. If w
+// is quick, nobody looks for a time.
+func (c *Crew) watch(w watched, quick bool) {
 	c.mu.Lock()
 	c.watched = append(c.watched, w)
-	start := !c.watching
-	c.watching = true
+	start := !c.watching && !quick
+	switch {
+	case start:
+		c.watching = true
+	case c.watching || c.armed:
+	case c.alarm == nil:
+		c.alarm, c.armed = time.AfterFunc(quickness, c.alarmed), true
+	default:
+		c.alarm.Reset(quickness)
+		c.armed = true
+	}
 	c.mu.Unlock()
 	if start {
 		c.start((*watcher)(c))
+	}
+}
+
+// quickness is after what time somebody looks whether quick calls are over.
+const quickness = time.Millisecond
+
+func (c *Crew) alarmed() {
+	c.mu.Lock()
+	late := len(c.watched) > 0 && !c.watching
+	c.watching = c.watching || late
+	c.armed = false
+	c.mu.Unlock()
+	if late {
+		(*watcher)(c).do()
 	}
 }
 

@@ -32,7 +32,7 @@ func TestCrewKeepsAFewGoroutinesUntilItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := &fanout.Crew{}
 		for _, n := range []int{1, 2, 64} {
-			out := fanout.Each(t.Context(), crew, n, n, func(i int) int { time.Sleep(time.Second); return i + 1 }, func(error) int { return 0 })
+			out := fanout.Each(t.Context(), fanout.Way{Crew: crew, Limit: n}, n, func(i int) int { time.Sleep(time.Second); return i + 1 }, func(error) int { return 0 })
 			for i, v := range out {
 				require.Equal(t, i+1, v)
 			}
@@ -42,7 +42,7 @@ func TestCrewKeepsAFewGoroutinesUntilItsEnd(t *testing.T) {
 		require.Zero(t, members())
 
 		// It still makes calls, on goroutines that do not stay.
-		require.Equal(t, []int{7}, fanout.Each(t.Context(), crew, 1, 1, func(int) int { return 7 }, func(error) int { return 0 }))
+		require.Equal(t, []int{7}, fanout.Each(t.Context(), fanout.Way{Crew: crew, Limit: 1}, 1, func(int) int { return 7 }, func(error) int { return 0 }))
 		require.Zero(t, members())
 	})
 }
@@ -55,7 +55,7 @@ func TestCrewLosesNoCallToOneThatHangsOrEndsItsGoroutine(t *testing.T) {
 		var made atomic.Int64
 		for range 20 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-			out := fanout.Each(ctx, crew, 5, 5, func(i int) int {
+			out := fanout.Each(ctx, fanout.Way{Crew: crew, Limit: 5}, 5, func(i int) int {
 				switch i {
 				case 1:
 					runtime.Goexit()
@@ -80,5 +80,23 @@ func TestCrewLosesNoCallToOneThatHangsOrEndsItsGoroutine(t *testing.T) {
 		require.LessOrEqual(t, members(), 4)
 		crew.End()
 		require.Zero(t, members())
+	})
+}
+
+// Calls that were expected to be quick are watched no sooner than after a while; if one
+// blocks, all the others overlap nevertheless.
+func TestQuickCallsThatBlockOverlapAfterAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		crew := &fanout.Crew{}
+		defer crew.End()
+		way := fanout.Way{Crew: crew, Limit: 64, Quick: true}
+		for range 3 {
+			start := time.Now()
+			fanout.Each(t.Context(), way, 64, func(int) bool { time.Sleep(time.Second); return true }, func(error) bool { return false })
+			require.Equal(t, time.Second+time.Millisecond, time.Since(start))
+		}
+		start := time.Now()
+		fanout.Each(t.Context(), way, 64, func(int) bool { return true }, func(error) bool { return false })
+		require.Zero(t, time.Since(start))
 	})
 }

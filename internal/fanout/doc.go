@@ -3,7 +3,7 @@
 // up on when the context ends, and one that ends its goroutine with
 // runtime.Goexit costs no other call its turn.
 //
-//	squares := fanout.Each(ctx, 4, 2,
+//	squares := fanout.Each(ctx, fanout.Way{Limit: 2}, 4,
 //		func(i int) int { return i * i },
 //		func(cause error) int { return -1 })
 //

@@ -9,7 +9,7 @@ import (
 )
 
 func ExampleEach() {
-	squares := fanout.Each(context.Background(), nil, 4, 2,
+	squares := fanout.Each(context.Background(), fanout.Way{Limit: 2}, 4,
 		func(i int) int { return i * i },
 		func(error) int { return -1 })
 	fmt.Println(squares)

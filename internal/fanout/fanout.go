@@ -5,15 +5,22 @@ import (
 	"sync/atomic"
 )
 
-// Each calls fn(0) to fn(n-1) on at most limit goroutines, as Into does, and returns
-// their results by index.
-func Each[T any](ctx context.Context, crew *Crew, n, limit int, fn func(i int) T, lost func(cause error) T) []T {
-	return Into(ctx, crew, make([]T, n), limit, func(i, _ int, out *T) { *out = fn(i) }, lost)
+// Way is how calls are made.
+type Way struct {
+	Crew  *Crew // whose goroutines make them; nil for new ones
+	Limit int   // of goroutines, 1 or more
+	// Quick says that the calls are expected to return at once, all on one goroutine.
+	// If one blocks nevertheless, the others may wait for it for a millisecond.
+	Quick bool
 }
 
-// Into calls fn for every element of out, on at most limit goroutines, which must be 1
-// or more, and says which call the same goroutine made before, -1 for its first. It
-// returns out, or, when it had to give up on a call, another slice in its
+// Each calls fn(0) to fn(n-1) as Into does, and returns their results by index.
+func Each[T any](ctx context.Context, way Way, n int, fn func(i int) T, lost func(cause error) T) []T {
+	return Into(ctx, way, make([]T, n), func(i, _ int, out *T) { *out = fn(i) }, lost)
+}
+
+// Into calls fn for every element of out and says which call the same goroutine made
+// before, -1 for its first. It returns out, or, when it had to give up on a call, another slice in its
 // place: out is then left to the calls that still run.
 //
 // When ctx ends it stops waiting: a call that has not returned gets lost(cause), where
@@ -23,19 +30,19 @@ func Each[T any](ctx context.Context, crew *Crew, n, limit int, fn func(i int) T
 //
 // Calls that return at once all run on one goroutine, one after another; calls that
 // block all overlap, and calls that compute use every processor.
-func Into[T any](ctx context.Context, crew *Crew, out []T, limit int, fn func(i, before int, out *T), lost func(cause error) T) []T {
+func Into[T any](ctx context.Context, way Way, out []T, fn func(i, before int, out *T), lost func(cause error) T) []T {
 	if len(out) == 0 {
 		return out
 	}
-	crew = crew.orNone()
-	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(limit), all: make(chan struct{})}
+	crew := way.Crew.orNone()
+	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(way.Limit), all: make(chan struct{})}
 	if f.filled = f.few[:]; len(out) > len(f.few) {
 		f.filled = make([]atomic.Bool, len(out))
 	}
 	f.left.Store(int64(len(out)))
 	f.workers.Store(1)
 	if len(out) > 1 {
-		crew.watch(f)
+		crew.watch(f, way.Quick)
 	}
 	f.spawn()
 	select {
@@ -61,7 +68,6 @@ type fan[T any] struct {
 	over    atomic.Bool   // nobody waits any more
 	all     chan struct{} // closed when nothing is left
 	seen    int64         // what next was at the last look
-	started int64         // workers that the last look started
 
 	out    []T
 	filled []atomic.Bool
@@ -78,26 +84,24 @@ type worker[T any] fan[T]
 
 func (w *worker[T]) do() { (*fan[T])(w).work() }
 
-// look starts workers if nobody began a call since the last look, except those that it
-// started itself: then each holds one up, and it starts twice as many. It reports
-// whether there is nothing to do for another worker any more.
-func (f *fan[T]) look() (enough bool) {
+// look starts a worker for each call that is left if no call began since the last
+// look: then those at work are held up. It reports whether there is nothing to look
+// for any more.
+func (f *fan[T]) look() (over bool) {
 	begun := f.next.Load()
-	more := min(max(2*f.started, 1), int64(len(f.out))-begun, f.limit-f.workers.Load())
-	switch {
-	case more <= 0 || f.over.Load():
+	more := min(int64(len(f.out))-begun, f.limit-f.workers.Load())
+	if more <= 0 || f.over.Load() {
 		return true
-	case f.waiting.Load() > 0:
-		return false
-	case begun-f.seen > f.started:
-		more = 0
 	}
-	f.seen, f.started = begun, more
+	if held := begun == f.seen; !held || f.waiting.Load() > 0 {
+		f.seen = begun
+		return false
+	}
 	f.workers.Add(more)
 	for range more {
 		f.spawn()
 	}
-	return false
+	return true
 }
 
 func (f *fan[T]) work() {

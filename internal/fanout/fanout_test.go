@@ -21,7 +21,7 @@ func TestResultsStandAtTheirIndex(t *testing.T) {
 	for n := range 20 {
 		for limit := 1; limit < 5; limit++ {
 			var running, most atomic.Int64
-			out := fanout.Each(t.Context(), nil, n, limit, func(i int) string {
+			out := fanout.Each(t.Context(), fanout.Way{Limit: limit}, n, func(i int) string {
 				now := running.Add(1)
 				defer running.Add(-1)
 				for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
@@ -38,7 +38,7 @@ func TestResultsStandAtTheirIndex(t *testing.T) {
 }
 
 func TestGoexitCostsNoOtherCallItsTurn(t *testing.T) {
-	out := fanout.Each(t.Context(), nil, 5, 1, func(i int) string {
+	out := fanout.Each(t.Context(), fanout.Way{Limit: 1}, 5, func(i int) string {
 		if i%2 == 0 {
 			runtime.Goexit()
 		}
@@ -54,7 +54,7 @@ func TestEndOfContextGivesUp(t *testing.T) {
 		defer cancel()
 		var begun atomic.Int64
 		start := time.Now()
-		out := fanout.Each(ctx, nil, 6, 2, func(i int) string {
+		out := fanout.Each(ctx, fanout.Way{Limit: 2}, 6, func(i int) string {
 			begun.Add(1)
 			time.Sleep(2 * time.Second)
 			return fmt.Sprint(i)
@@ -104,7 +104,7 @@ func TestCallsThatBlockAllOverlap(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var begun atomic.Int64
 			all := make(chan struct{})
-			out := fanout.Each(t.Context(), nil, n, n, func(i int) string {
+			out := fanout.Each(t.Context(), fanout.Way{Limit: n}, n, func(i int) string {
 				if begun.Add(1) == int64(n) {
 					close(all)
 				}
@@ -120,7 +120,7 @@ func TestCallsThatBlockAllOverlap(t *testing.T) {
 func TestGoexitKeepsTheLimit(t *testing.T) {
 	for range 200 {
 		var running, most atomic.Int64
-		fanout.Each(t.Context(), nil, 40, 2, func(i int) string {
+		fanout.Each(t.Context(), fanout.Way{Limit: 2}, 40, func(i int) string {
 			now := running.Add(1)
 			for old := most.Load(); now > old && !most.CompareAndSwap(old, now); old = most.Load() {
 			}
@@ -137,7 +137,7 @@ func TestGoexitKeepsTheLimit(t *testing.T) {
 
 // A goroutine says which call it made before, and no call is that twice.
 func TestEachCallIsBeforeOneOther(t *testing.T) {
-	out := fanout.Into(t.Context(), nil, make([]int, 100), 4, func(i, before int, out *int) { *out = before }, func(error) int { return -2 })
+	out := fanout.Into(t.Context(), fanout.Way{Limit: 4}, make([]int, 100), func(i, before int, out *int) { *out = before }, func(error) int { return -2 })
 	seen := map[int]bool{}
 	for i, before := range out {
 		require.Less(t, before, i)
@@ -153,7 +153,7 @@ func TestLateResultsAreWrittenElsewhere(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		given := make([]string, 3)
-		out := fanout.Into(ctx, nil, given, 3, func(i, _ int, out *string) {
+		out := fanout.Into(ctx, fanout.Way{Limit: 3}, given, func(i, _ int, out *string) {
 			time.Sleep(time.Duration(i) * 700 * time.Millisecond)
 			*out = fmt.Sprint(i)
 		}, func(error) string { return "lost" })
