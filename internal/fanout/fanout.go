@@ -36,8 +36,8 @@ func Into[T any](ctx context.Context, way Way, out []T, fn func(i, before int, o
 	}
 	crew := way.Crew.orNone()
 	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(way.Limit), all: make(chan struct{})}
-	if f.filled = f.few[:]; len(out) > len(f.few) {
-		f.filled = make([]atomic.Bool, len(out))
+	if f.returned = f.few[:]; len(out) > len(f.few)*64 {
+		f.returned = make([]atomic.Uint64, (len(out)+63)/64)
 	}
 	f.left.Store(int64(len(out)))
 	f.workers.Store(1)
@@ -69,9 +69,9 @@ type fan[T any] struct {
 	all     chan struct{} // closed when nothing is left
 	seen    int64         // what next was at the last look
 
-	out    []T
-	filled []atomic.Bool
-	few    [64]atomic.Bool // backs filled when that is enough
+	out      []T
+	returned []atomic.Uint64  // a bit for each call
+	few      [2]atomic.Uint64 // backs returned when that is enough
 }
 
 // spawn starts a worker that was counted.
@@ -113,7 +113,7 @@ func (f *fan[T]) work() {
 		} else {
 			// The call ended this goroutine, so another takes its place.
 			f.out[at] = f.lost(nil)
-			f.filled[at].Store(true)
+			f.filled(at)
 			made++
 			f.spawn()
 		}
@@ -128,17 +128,20 @@ func (f *fan[T]) work() {
 		}
 		at = i
 		f.fn(i, before, &f.out[i])
-		f.filled[i].Store(true)
+		f.filled(i)
 		at, before, made = -1, i, made+1
 	}
 }
+
+// filled says that the result of call i is there.
+func (f *fan[T]) filled(i int) { f.returned[i/64].Or(1 << (i % 64)) }
 
 // abandon returns the results that there are.
 func (f *fan[T]) abandon(cause error) []T {
 	f.over.Store(true)
 	out := make([]T, len(f.out))
 	for i := range out {
-		if f.filled[i].Load() {
+		if f.returned[i/64].Load()&(1<<(i%64)) != 0 {
 			out[i] = f.out[i]
 		} else {
 			out[i] = f.lost(cause)
