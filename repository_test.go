@@ -29,14 +29,23 @@ const module = "github.com/ddd26017/fixpoint"
 // corePackages are the packages that make up the engine itself.
 var corePackages = []string{"state", "inference", "effects", "phase", "gate", "engine"}
 
-// errgroupPath is the package that goroutines are spawned with: by internal/fanout only.
-const errgroupPath = "golang.org/x/sync/errgroup"
+const (
+	btreePath    = "github.com/tidwall/btree"
+	errgroupPath = "golang.org/x/sync/errgroup"
+)
 
 // leafPackages are concepts that are none of the engine's, in internal/. The core
-// may import them; they import the standard library and, one of them, errgroup.
+// may import them; they import the standard library and what is in leafImports.
 var leafPackages = []string{
-	"internal/drawing", "internal/fanout", "internal/jsonarray", "internal/jsonpos", "internal/memory",
-	"internal/packed", "internal/pushseq", "internal/tagged",
+	"internal/courtesy", "internal/drawing", "internal/enum", "internal/fanout", "internal/jsonarray", "internal/jsonpos",
+	"internal/memory", "internal/packed", "internal/pushseq", "internal/redact", "internal/sorted", "internal/tagged", "internal/vector",
+}
+
+// leafImports says which leaf imports which third-party package, alone in the core:
+// trees are in sorted only, and goroutines are spawned by fanout only.
+var leafImports = map[string]string{
+	"internal/fanout": errgroupPath,
+	"internal/sorted": btreePath,
 }
 
 // allowedImports says which packages of this module and which third-party
@@ -45,18 +54,18 @@ var leafPackages = []string{
 // store below plugins and store; a part may always import itself.
 var allowedImports = map[string][]string{
 	"":           nil,
-	"state":      {"internal/*", "github.com/tidwall/btree"},
+	"state":      {"internal/*"},
 	"inference":  {"internal/*"},
 	"effects":    {"state", "internal/*"},
 	"phase":      {"state", "effects", "inference"},
 	"gate":       {"state", "inference", "phase"},
 	"engine":     {"state", "inference", "effects", "phase", "gate", "store", "internal/*"},
-	"internal/*": {errgroupPath}, // TestLeaves says which one
+	"internal/*": {btreePath, errgroupPath}, // TestLeaves says which ones
 	"enginetest": corePackages,
 	"plugins/*":  corePackages,
-	"store":      nil,                                                                                          // the contract, so that a store need not link the engine
-	"store/*":    append(slices.Clone(corePackages), "store", "store/*"),                                       // the conformance kit breaks stores with the fault store
-	"bench":      append(slices.Clone(corePackages), "github.com/tidwall/btree", "golang.org/x/sync/errgroup"), // for the baselines
+	"store":      nil,                                                         // the contract, so that a store need not link the engine
+	"store/*":    append(slices.Clone(corePackages), "store", "store/*"),      // the conformance kit breaks stores with the fault store
+	"bench":      append(slices.Clone(corePackages), btreePath, errgroupPath), // for the baselines
 	"examples/*": append(slices.Clone(corePackages), "enginetest", "plugins/*", "store", "store/*"),
 }
 
@@ -95,7 +104,7 @@ func TestImportGraph(t *testing.T) {
 }
 
 // TestLeaves holds the leaves to what makes them leaves: they are the packages that
-// internal/ has, and what they link is the standard library, and errgroup in fanout.
+// internal/ has, and what they link is the standard library and what leafImports says.
 func TestLeaves(t *testing.T) {
 	var found []string
 	for _, pkg := range listPackages(t) {
@@ -105,12 +114,11 @@ func TestLeaves(t *testing.T) {
 		}
 		found = append(found, name)
 		for _, imported := range pkg.allImports(t) {
-			allowed := imported == errgroupPath && name == "internal/fanout"
-			require.True(t, allowed || !isThirdParty(imported), "%s imports %s", name, imported)
+			require.True(t, imported == leafImports[name] || !isThirdParty(imported), "%s imports %s", name, imported)
 		}
 		for _, imported := range slices.Concat(pkg.TestImports, pkg.XTestImports) {
-			ours := imported == pkg.ImportPath || slices.Contains(allowedInTests, imported)
-			require.True(t, ours || !isThirdParty(imported), "tests of %s import %s", name, imported)
+			allowed := imported == pkg.ImportPath || imported == leafImports[name] || slices.Contains(allowedInTests, imported)
+			require.True(t, allowed || !isThirdParty(imported), "tests of %s import %s", name, imported)
 		}
 	}
 	require.ElementsMatch(t, leafPackages, found, "packages of this module in internal/")

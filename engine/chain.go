@@ -1,19 +1,17 @@
 package engine
 
 import (
-	"bytes"
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -159,14 +157,8 @@ func decodeRecord(raw []byte, v any) error {
 	if raw[0] != recordVersion {
 		return fmt.Errorf("%w: format %d, this program reads format %d", ErrRecord, raw[0], recordVersion)
 	}
-	dec := json.NewDecoder(bytes.NewReader(raw[1:]))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(v)
-	if err == nil {
-		if _, err = dec.Token(); err == io.EOF {
-			return nil
-		}
-		err = cmp.Or(err, errors.New("there is something behind it"))
+	if _, err := jsonpos.Decode(string(raw[1:]), v, (*json.Decoder).DisallowUnknownFields); err != nil {
+		return fmt.Errorf("%w: %w", ErrRecord, err)
 	}
-	return fmt.Errorf("%w: %w", ErrRecord, err)
+	return nil
 }

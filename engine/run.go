@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/internal/fanout"
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -31,7 +31,7 @@ type run struct {
 	out        *emitter
 	held       *heldEvents // set while a delegate's events wait for their turn
 	dispatch   *effects.Dispatcher
-	background outcomes // of background effects, until the drain
+	background pushseq.Pile[effects.Outcome] // of background effects, until the drain
 	stats      stats
 	lease      *Lease                    // of the thread, if it is leased
 	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
@@ -50,28 +50,7 @@ type exchange struct {
 
 // heldEvents keeps the events of a delegate that runs beside others until its call
 // has its turn, so that the order of events does not depend on timing.
-type heldEvents = held[Event]
-
-type outcomes = held[effects.Outcome]
-
-type held[T any] struct {
-	mu   sync.Mutex
-	list []T
-}
-
-func (h *held[T]) add(v T) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.list = append(h.list, v)
-}
-
-func (h *held[T]) take() []T {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	list := h.list
-	h.list = nil
-	return list
-}
+type heldEvents = pushseq.Pile[Event]
 
 func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run, error) {
 	c := &t.eng.config
@@ -189,7 +168,7 @@ func (r *run) emit(sc scene, build func(Header) Event) {
 	switch {
 	case r.out == nil:
 	case r.held != nil:
-		r.held.add(build(r.header(sc)))
+		r.held.Add(build(r.header(sc)))
 	default:
 		h := r.header(sc)
 		r.out.Push(!sc.aside, func(seq uint64) Event { h.Seq = seq; return build(h) })
@@ -211,9 +190,9 @@ func (r *run) header(sc scene) Header {
 
 // replay emits events that were held back while they were out of turn.
 func (r *run) replay(held *heldEvents) {
-	for _, e := range held.take() {
+	for _, e := range held.Take() {
 		if r.held != nil {
-			r.held.add(e)
+			r.held.Add(e)
 		} else {
 			r.out.Push(true, func(seq uint64) Event { return numbered(e, seq) })
 		}
@@ -238,7 +217,7 @@ func (r *run) drain(ctx context.Context) {
 		// Given up, or ended in that very moment: then its outcome is about to be told.
 		_ = r.dispatch.Close(context.WithoutCancel(ctx))
 	}
-	for _, o := range r.background.take() {
+	for _, o := range r.background.Take() {
 		r.emit(scene{}, effectFinished(o))
 	}
 }
@@ -258,7 +237,7 @@ func (r *run) effectDone(o effects.Outcome) {
 		return
 	}
 	if r.eng.config.EffectMode == effects.Background {
-		r.background.add(o)
+		r.background.Add(o)
 		return
 	}
 	r.emit(scene{aside: true}, effectFinished(o))

@@ -97,7 +97,7 @@ func callOwner(c inference.ToolCall) string { return "call " + c.ID }
 // error that tells so, without hiding what the tool said.
 func (p *passage) refuse(err error) {
 	p.refused, p.asks = true, nil
-	defer redact(&p.out, p.secrets)
+	defer censor(&p.out, p.secrets)
 	p.outcome = inference.OutcomeError
 	p.out.IsError = true
 	p.out.Content = fmt.Sprintf("the tool ran, but its state changes were refused: %v; call it again if they are needed\n%s", err, p.out.Content)

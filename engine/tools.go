@@ -373,5 +373,5 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	default:
 		p.out, p.outcome = Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
-	redact(&p.out, p.secrets)
+	censor(&p.out, p.secrets)
 }

@@ -2,12 +2,11 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/redact"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -105,63 +104,21 @@ func (r *run) keepSecret(ticket string, value inference.JSON) {
 // would be found everywhere.
 const shortestSecret = 4
 
-// redact takes the secrets that a tool was given out of what it tells the model.
-func redact(out *Output, secrets []phase.Answer) {
-	var forms []string // plain, and as JSON may have them
+// censor takes the secrets that a tool was given out of what it tells the model.
+func censor(out *Output, secrets []phase.Answer) {
+	var texts []string
 	for _, a := range secrets {
 		var text string
 		if a.Value.Decode(&text) == nil && len(text) >= shortestSecret {
-			readable, _ := inference.ToJSON(text)
-			escaped, _ := json.Marshal(text) // a text can always be written
-			forms = append(forms, text, string(readable[1:len(readable)-1]), string(escaped[1:len(escaped)-1]))
+			texts = append(texts, text)
 		}
 	}
-	if len(forms) == 0 {
+	if len(texts) == 0 {
 		return
 	}
-	slices.SortFunc(forms, func(a, b string) int { return len(b) - len(a) }) // one may be part of another
-	var pairs []string
-	for _, form := range forms {
-		pairs = append(pairs, form, "[secret]")
+	hide := redact.Texts("[secret]", texts...)
+	out.Content = hide.In(out.Content)
+	if details, found := hide.InJSON(string(out.Details)); found {
+		out.Details = inference.JSON(details)
 	}
-	found, forSecrets := false, strings.NewReplacer(pairs...)
-	hide := func(s string) string {
-		shown := forSecrets.Replace(s)
-		found = found || shown != s
-		return shown
-	}
-	out.Content = hide(out.Content)
-	found = false
-	var details any
-	dec := json.NewDecoder(strings.NewReader(string(out.Details)))
-	dec.UseNumber()
-	if dec.Decode(&details) != nil {
-		return // there are none
-	}
-	if details = shown(details, hide); found {
-		out.Details, _ = inference.ToJSON(details)
-	}
-}
-
-// shown returns a JSON value with hide applied to all texts and numbers in it.
-func shown(v any, hide func(string) string) any {
-	switch v := v.(type) {
-	case string:
-		return hide(v)
-	case json.Number:
-		if text := hide(v.String()); text != v.String() {
-			return text
-		}
-	case []any:
-		for i := range v {
-			v[i] = shown(v[i], hide)
-		}
-	case map[string]any:
-		members := make(map[string]any, len(v))
-		for name, member := range v {
-			members[hide(name)] = shown(member, hide)
-		}
-		return members
-	}
-	return v
 }

@@ -78,11 +78,6 @@ func encodeAll[K, V any](all iter.Seq2[K, V], c Codec[V], pairs bool) ([]byte, e
 	return jsonarray.Encode(all, c.encode, pairs)
 }
 
-func array(parts ...[]byte) []byte { return jsonarray.Join(parts...) }
-
-// elements splits a JSON array.
-func elements(raw []byte) ([]json.RawMessage, error) { return jsonarray.Split(raw) }
-
 // decodeEntries decodes an array of values that own their keys, or without own
 // of [key, value] pairs.
 func decodeEntries[K cmp.Ordered, V any](raw []byte, decode func([]byte) (V, error), own func(V) K) ([]entry[K, V], error) {

@@ -1,11 +1,13 @@
 package state
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/ddd26017/fixpoint/internal/jsonarray"
+	"github.com/ddd26017/fixpoint/internal/sorted"
 )
 
 // Delta is what one commit changed, in a form that can be saved: applied to the
@@ -120,7 +122,7 @@ func (s *Store) Apply(d Delta) (Result, error) {
 
 // patchKept changes the kept value of a key that nobody registered, which can be
 // done on its JSON: logs and sets are arrays of elements, tables arrays of pairs.
-func patchKept(kept []DumpEntry, e DeltaEntry) ([]DumpEntry, error) {
+func patchKept(kept []DumpEntry, e DeltaEntry) (_ []DumpEntry, err error) {
 	at, found := slices.BinarySearchFunc(kept, e.DumpEntry, byName)
 	switch {
 	case e.Part == PartReset && found:
@@ -137,39 +139,12 @@ func patchKept(kept []DumpEntry, e DeltaEntry) ([]DumpEntry, error) {
 	case !found || kept[at].Version != e.Version:
 		return nil, fmt.Errorf("it is a part (%q) of a value that is not there", e.Part)
 	}
-	old, err := elements(kept[at].Raw)
-	if err != nil {
-		return nil, err
+	if e.Part == PartAppend {
+		kept[at].Raw, err = jsonarray.Append(kept[at].Raw, e.Raw)
+	} else {
+		kept[at].Raw, err = jsonarray.Replace(kept[at].Raw, e.Raw, e.Gone, jsonarray.PairKey)
 	}
-	added, err := elements(e.Raw)
-	if err != nil {
-		return nil, err
-	}
-	if e.Part == PartEntries {
-		gone, err := elements(e.Gone)
-		if err != nil {
-			return nil, err
-		}
-		replaced := func(item json.RawMessage) bool {
-			same := func(other json.RawMessage) bool { return bytes.Equal(entryKey(item), entryKey(other)) }
-			return slices.ContainsFunc(added, same) || slices.ContainsFunc(gone, same)
-		}
-		old = slices.DeleteFunc(old, replaced)
-	}
-	parts := make([][]byte, 0, len(old)+len(added))
-	for _, item := range slices.Concat(old, added) {
-		parts = append(parts, item)
-	}
-	kept[at].Raw = array(parts...)
-	return kept, nil
-}
-
-// entryKey is the key of a table's entry, or the element of a set.
-func entryKey(item json.RawMessage) []byte {
-	if pair, err := elements(item); err == nil && len(pair) == 2 {
-		return pair[0]
-	}
-	return item
+	return kept, err
 }
 
 func (d *keyDef[V, U]) delta(before, after cell, e *DeltaEntry) (err error) {
@@ -195,20 +170,6 @@ func (d *keyDef[V, U]) patch(cur cell, e DeltaEntry) (importOp, error) {
 	return func(at *stamp) cell { return boxed(at, v) }, nil
 }
 
-// extends reports whether l is earlier with elements appended. It may say no
-// although it is.
-func (l List[T]) extends(earlier List[T]) bool {
-	if earlier.n == 0 || l.n < earlier.n {
-		return earlier.n == 0
-	}
-	number := (earlier.n - 1) / blockSize
-	b := l.tail
-	if number < (l.n-1)/blockSize {
-		b, _ = l.full.Get(number)
-	}
-	return b == earlier.tail
-}
-
 func (d *tableDef[K, V]) delta(before, after cell, e *DeltaEntry) (err error) {
 	var gone [][]byte
 	changed := func(yield func(K, V) bool) {
@@ -230,7 +191,7 @@ func (d *tableDef[K, V]) delta(before, after cell, e *DeltaEntry) (err error) {
 	if encodeErr != nil {
 		return encodeErr
 	}
-	e.Raw, e.Gone = raw, array(gone...)
+	e.Raw, e.Gone = raw, jsonarray.Join(gone...)
 	return err
 }
 
@@ -248,13 +209,13 @@ func (d *tableDef[K, V]) patch(cur cell, e DeltaEntry) (importOp, error) {
 	}
 	live := d.view(cur).derived()
 	for _, k := range gone {
-		live.remove(k)
+		live.entries.Delete(k)
 	}
 	for _, one := range set {
-		if unordered(one.key) {
+		if sorted.Unordered(one.key) {
 			return nil, fmt.Errorf("entry %v has no order", one.key)
 		}
-		live.set(one.key, &box[V]{value: one.value})
+		live.entries.Set(one.key, &box[V]{value: one.value})
 	}
 	return func(at *stamp) cell {
 		return &entries[K, V]{at: at, since: at, live: live}

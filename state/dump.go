@@ -87,7 +87,7 @@ func DecodeDump(data []byte) (Dump, error) {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	dec.DisallowUnknownFields()
 	dump := Dump{Entries: []DumpEntry{}}
-	fields, names := map[json.Token]bool{}, map[string]bool{}
+	names := map[string]bool{}
 	entry := func() error {
 		var e DumpEntry
 		if err := dec.Decode(&e); err != nil {
@@ -97,18 +97,10 @@ func DecodeDump(data []byte) (Dump, error) {
 		dump.Entries = append(dump.Entries, e)
 		return err
 	}
-	field := func() error {
-		name, err := dec.Token()
-		if err == nil && fields[name] {
-			err = fmt.Errorf("field %q stands twice", name)
-		}
-		if err != nil {
-			return err
-		}
-		fields[name] = true
+	field := func(name string) (err error) {
 		switch name {
 		case "entries":
-			return walk(dec, '[', entry)
+			return placed(jsonarray.Walk(dec, '[', entry))
 		case "revision":
 			if err = dec.Decode(&dump.Revision); dump.Revision > maxRevision {
 				err = errRevision
@@ -118,17 +110,15 @@ func DecodeDump(data []byte) (Dump, error) {
 		}
 		return err
 	}
-	if err := walk(dec, '{', field); err != nil {
+	if err := placed(jsonarray.Members(dec, field)); err != nil {
 		return Dump{}, err
 	}
 	slices.SortFunc(dump.Entries, byName)
 	return dump, nil
 }
 
-// walk calls member at each member of the object or array that comes next. Its
-// error is a *DecodeError with a position.
-func walk(dec *json.Decoder, open json.Delim, member func() error) error {
-	at, err := jsonarray.Walk(dec, open, member)
+// placed makes an error that is about a place a *DecodeError with its position.
+func placed(at int64, err error) error {
 	if err == nil {
 		return nil
 	}

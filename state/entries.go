@@ -1,6 +1,10 @@
 package state
 
-import "cmp"
+import (
+	"cmp"
+
+	"github.com/ddd26017/fixpoint/internal/vector"
+)
 
 // entries is the cell of a table: the live entries, and when others died.
 type entries[K cmp.Ordered, V any] struct {
@@ -31,11 +35,11 @@ func lastChangeOf[K cmp.Ordered, V any](c cell, k K) *stamp {
 // rejected without need but not slip by. A grave of an entry that lives again
 // has no meaning. A copy shares its blocks, as lists do.
 type graves[K cmp.Ordered] struct {
-	floor *stamp           // last removal of what is in no block; nil for never
-	high  K                // no key above it was removed, so that new ids are in no block's way
-	young *block[grave[K]] // the last one, with n graves
+	floor *stamp                  // last removal of what is in no block; nil for never
+	high  K                       // no key above it was removed, so that new ids are in no block's way
+	young *vector.Block[grave[K]] // the last one, with n graves
 	n     int
-	old   [2]*block[grave[K]] // full ones, the latest first
+	old   [2]*vector.Block[grave[K]] // full ones, the latest first
 }
 
 type grave[K cmp.Ordered] struct {
@@ -49,34 +53,32 @@ func (g *graves[K]) last(k K) *stamp {
 		return nil
 	}
 	n := g.n
-	for _, b := range [...]*block[grave[K]]{g.young, g.old[0], g.old[1]} {
+	for _, b := range [...]*vector.Block[grave[K]]{g.young, g.old[0], g.old[1]} {
 		for n--; b != nil && n >= 0; n-- {
-			if b.items[n].key == k {
-				return b.items[n].at
+			if b.Items[n].key == k {
+				return b.Items[n].at
 			}
 		}
-		n = blockSize
+		n = vector.Size
 	}
 	return g.floor
 }
 
 // add remembers a removal, in graves that are the caller's own.
 func (g *graves[K]) add(k K, at *stamp) {
-	if g.n == blockSize {
+	if g.n == vector.Size {
 		if lost := g.old[len(g.old)-1]; lost != nil {
-			g.floor = lost.items[blockSize-1].at
+			g.floor = lost.Items[vector.Size-1].at
 		}
 		copy(g.old[1:], g.old[:])
 		g.old[0], g.young, g.n = g.young, nil, 0
 	}
-	if g.young == nil || !g.young.claim(g.n) {
-		want := g.n + 1
-		if g.old[0] != nil {
-			want = blockSize // there will be more
-		}
-		g.young = g.young.grown(g.n, want)
+	want := g.n + 1
+	if g.old[0] != nil {
+		want = vector.Size // there will be more
 	}
-	g.young.items[g.n] = grave[K]{k, at}
+	g.young = g.young.Claim(g.n, want)
+	g.young.Items[g.n] = grave[K]{k, at}
 	g.high = max(g.high, k)
 	g.n++
 }

@@ -45,7 +45,7 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		return own
 	}
 	d.apply = func(l List[T], items []T) (List[T], error) {
-		next := l.with(items, true)
+		next := l.take(items)
 		if o.Check != nil {
 			for _, item := range next.Tail(len(items)) {
 				var none T
@@ -57,10 +57,10 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		return next, nil
 	}
 	d.tail = func(was, is List[T]) ([]byte, bool, error) {
-		if !is.extends(was) {
+		if !is.items.Extends(was.items) {
 			return nil, false, nil
 		}
-		raw, err := encodeAll(is.Tail(is.n-was.n), o.Codec, false)
+		raw, err := encodeAll(is.Tail(is.Len()-was.Len()), o.Codec, false)
 		return raw, true, err
 	}
 	d.extend = func(l, more List[T]) List[T] { return l.Append(more.Slice()...) }

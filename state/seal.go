@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/ddd26017/fixpoint/internal/memory"
+	"github.com/ddd26017/fixpoint/internal/vector"
 )
 
 // Seal is a fingerprint of the values that were promised never to change. It
@@ -50,21 +51,10 @@ func (s *Seal) sum(d *def) uint64 {
 	return memory.Fingerprint(s.seed, reflect.ValueOf(s.snap.cell(d)), ownParts)
 }
 
-// ownParts returns what counts of this package's own types.
+// ownParts returns what counts of lists and of this package's own types.
 func ownParts(v reflect.Value) ([]reflect.Value, bool) {
-	switch t := v.Type(); {
-	case ours(t, "List["):
-		// Slots behind the end belong to longer lists that share the block.
-		n := v.FieldByName("n")
-		parts := []reflect.Value{n, v.FieldByName("full")}
-		for i := range (int(n.Int())-1)%blockSize + 1 {
-			parts = append(parts, v.FieldByName("tail").Elem().FieldByName("items").Index(i))
-		}
-		return parts, true
-	case ours(t, "block["):
-		return []reflect.Value{v.FieldByName("items")}, true
-	case ours(t, "graves["): // no values, but blocks shared with later ones
+	if ours(v.Type(), "graves[") { // no values, but blocks shared with later ones
 		return nil, true
 	}
-	return nil, false
+	return vector.Parts(v)
 }

@@ -56,9 +56,8 @@ type cell interface {
 	holds() bool  // whether there is a value
 }
 
-// box holds a value. It also keeps a value's own Copy method out of sight of
-// btree, which would call it in silence. A box is also the update that writes its
-// value, see [Key.With]: the first commit that applies it makes it the cell.
+// box holds a value. A box is also the update that writes its value, see [Key.With]:
+// the first commit that applies it makes it the cell.
 type box[V any] struct {
 	at    atomic.Pointer[stamp]
 	value V

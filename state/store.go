@@ -5,7 +5,9 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
-	"time"
+
+	"github.com/ddd26017/fixpoint/internal/courtesy"
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 )
 
 // Config configures a [Store].
@@ -35,14 +37,14 @@ type Store struct {
 	report    func(error)
 	limit     int // of history
 	published atomic.Pointer[Snapshot]
-	turn      atomic.Pointer[turn] // of a commit that failed to get through
+	turn      courtesy.Turn // of a commit that failed to get through
 
 	persist func(*Snapshot, Delta, []any) error
 	order   sync.Mutex // with persist: held from the look at the current state until it is replaced
 
-	mu      sync.Mutex  // held to publish, never while user code runs
-	history []*Snapshot // the last ones before published, oldest first
-	feed    *feed       // nil while nobody has subscribed
+	mu      sync.Mutex             // held to publish, never while user code runs
+	history []*Snapshot            // the last ones before published, oldest first
+	feed    *pushseq.Relay[Commit] // nil while nobody has subscribed
 }
 
 // NewStore makes a store in which nothing was written yet. The error joins
@@ -115,30 +117,22 @@ func (s *Store) Commit(batches ...Batch) (Result, error) { return s.commit(batch
 const (
 	freeTries   = 4 // before a commit asks for a turn
 	commitTries = 1000
-	turnLimit   = 250 * time.Millisecond
 )
-
-// A turn makes other commits wait a little, so that one with slow reducers
-// gets through between many with fast ones. It is a courtesy with a time
-// limit and not a lock: a reducer may commit, and would wait for itself.
-type turn struct{ done chan struct{} }
 
 // commit tries until the touched keys stand still. amend changes the next
 // snapshot before it is published, which it then is even without updates; it
 // runs under the lock, and again when the commit is tried again.
+//
+// A turn makes other commits wait a little, so that one with slow reducers
+// gets through between many with fast ones. It is a courtesy with a time
+// limit and not a lock: a reducer may commit, and would wait for itself.
 func (s *Store) commit(batches []Batch, amend func(next *Snapshot)) (Result, error) {
-	var mine *turn // taken once only, as others end it after its time
+	var mine *courtesy.Hold // taken once only, as others end it after its time
 	for try := range commitTries {
-		if t := s.turn.Load(); t != nil && t != mine {
-			s.waitFor(t)
-		}
+		s.turn.Yield(mine)
 		if try >= freeTries && mine == nil {
-			if t := (&turn{make(chan struct{})}); s.turn.CompareAndSwap(nil, t) {
-				mine = t
-				defer func() {
-					s.turn.CompareAndSwap(t, nil)
-					close(t.done)
-				}()
+			if mine = s.turn.Take(); mine != nil {
+				defer s.turn.End(mine)
 			}
 		}
 		if result, done, err := s.try(batches, amend); done {
@@ -146,16 +140,6 @@ func (s *Store) commit(batches []Batch, amend func(next *Snapshot)) (Result, err
 		}
 	}
 	return Result{Snapshot: s.Snapshot()}, ErrBusy
-}
-
-func (s *Store) waitFor(t *turn) {
-	timer := time.NewTimer(turnLimit)
-	defer timer.Stop()
-	select {
-	case <-t.done:
-	case <-timer.C:
-		s.turn.CompareAndSwap(t, nil)
-	}
 }
 
 // try makes one attempt; done is false when it must be made again.
@@ -180,7 +164,7 @@ func (s *Store) try(batches []Batch, amend func(*Snapshot)) (result Result, done
 		return result, true, err
 	}
 	if deliver {
-		s.drain(patience)
+		s.feed.Drain()
 	}
 	return Result{next, true, d.rejected}, next != nil, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+
+	"github.com/ddd26017/fixpoint/internal/sorted"
 )
 
 // Table is a persistent sorted map in the state whose unit of conflict is the
@@ -42,7 +44,10 @@ func newTableDef[K cmp.Ordered, V any](name string, merge MergeStrategy, o Optio
 func (t Table[K, V]) Get(s *Snapshot, k K) (V, bool) { return t.View(s).Get(k) }
 
 // Has reports whether s has an entry k.
-func (t Table[K, V]) Has(s *Snapshot, k K) bool { return t.View(s).box(k) != nil }
+func (t Table[K, V]) Has(s *Snapshot, k K) bool {
+	view := t.View(s)
+	return view.box(k) != nil
+}
 
 // Len returns the number of entries in s.
 func (t Table[K, V]) Len(s *Snapshot) int { return t.View(s).Len() }
@@ -129,34 +134,20 @@ func (d *tableDef[K, V]) decode(raw []byte, version int) (importOp, error) {
 }
 
 func (d *tableDef[K, V]) diff(before, after cell, yield func(Change) bool) bool {
-	left, right := d.view(before).cursor(), d.view(after).cursor()
-	for left.ok || right.ok {
-		c := Change{Key: d.handle}
-		c.Had = left.ok && (!right.ok || left.key <= right.key)
-		c.Has = right.ok && (!left.ok || right.key <= left.key)
-		var was, is *box[V]
-		if c.Had {
-			c.Entry, was = left.key, left.box
-			left.next()
+	old, now := d.view(before), d.view(after)
+	return old.entries.Diff(&now.entries, func(k K, was, is *box[V]) bool {
+		c := Change{Key: d.handle, Entry: k, Had: was != nil, Has: is != nil}
+		if d.own != nil && c.Had && c.Has {
+			return true
 		}
-		if c.Has {
-			c.Entry, is = right.key, right.box
-			right.next()
-		}
-		if was == is || d.own != nil && c.Had && c.Has {
-			continue
-		}
-		if was != nil && d.own == nil {
+		if c.Had && d.own == nil {
 			c.Before = copied(d.o.Clone, was.value)
 		}
-		if is != nil && d.own == nil {
+		if c.Has && d.own == nil {
 			c.After = copied(d.o.Clone, is.value)
 		}
-		if !yield(c) {
-			return false
-		}
-	}
-	return true
+		return yield(c)
+	})
 }
 
 // open returns the entries of a cell for a draft to change.
@@ -176,7 +167,7 @@ func (d *tableDef[K, V]) open(cur cell, owned bool, at *stamp) *entries[K, V] {
 
 // put sets an entry of open ones, if it may be.
 func (d *tableDef[K, V]) put(e *entries[K, V], k K, b *box[V]) error {
-	if unordered(k) {
+	if sorted.Unordered(k) {
 		return errUnordered
 	}
 	if check := d.o.Check; check != nil {
@@ -185,7 +176,7 @@ func (d *tableDef[K, V]) put(e *entries[K, V], k K, b *box[V]) error {
 			return err
 		}
 	}
-	e.live.set(k, b)
+	e.live.entries.Set(k, b)
 	return nil
 }
 
@@ -237,10 +228,10 @@ func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 			}
 			continue
 		}
-		if unordered(k) {
+		if sorted.Unordered(k) {
 			return nil, errUnordered
 		}
-		next.live.remove(k)
+		next.live.entries.Delete(k)
 		next.dead.add(k, at)
 	}
 	return next, nil

@@ -1,6 +1,10 @@
 package state
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/internal/enum"
+)
 
 // Update is one pending change to one key, or to entries of a table. It is an
 // immutable value: it may be kept, committed more than once and shared between
@@ -26,7 +30,7 @@ const (
 	verbRemove
 )
 
-var verbs = names{"apply", "append", "replace", "import", "reset", "add", "put", "delete", "remove"}
+var verbs = enum.Names{Texts: []string{"apply", "append", "replace", "import", "reset", "add", "put", "delete", "remove"}}
 
 // op applies an update.
 type op interface {
@@ -85,7 +89,7 @@ func (u Update) Op() string {
 	if u.d == nil {
 		return ""
 	}
-	return verbs.text("verb", uint8(u.verb))
+	return verbs.Text("verb", uint8(u.verb))
 }
 
 // Arg returns the argument for a log or a trace: a copy if the key has a way

@@ -88,3 +88,20 @@ func Walk(dec *json.Decoder, open json.Delim, member func() error) (at int64, er
 	}
 	return at, err
 }
+
+// Members is Walk for an object: it calls member with the name of each, to read its
+// value. A name that stands twice is an error.
+func Members(dec *json.Decoder, member func(name string) error) (at int64, err error) {
+	seen := map[json.Token]bool{}
+	return Walk(dec, '{', func() error {
+		name, err := dec.Token()
+		if err == nil && seen[name] {
+			err = fmt.Errorf("field %q stands twice", name)
+		}
+		if err != nil {
+			return err
+		}
+		seen[name] = true
+		return member(name.(string)) // a member's name is nothing else
+	})
+}

@@ -15,5 +15,8 @@
 //	feed.Shut()
 //	feed.Join(time.Now())
 //
+// A Relay passes them on to any number of functions in the goroutines of those who have
+// the values, and a Pile keeps them until somebody takes them all.
+//
 // It imports the standard library only.
 package pushseq

@@ -1,6 +1,7 @@
-package state_test
+package sorted_test
 
 import (
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,4 +144,16 @@ func TestTrapZeroTreeHasDefaultDegree(t *testing.T) {
 		return bytesPerRun(func(i int) { fromHeader(m).Set(i, &i) })
 	}
 	require.Less(t, cost(btree.NewMap[int, *int](8)), cost(new(tree)))
+}
+
+// bytesPerRun returns how many bytes fn allocates on average.
+func bytesPerRun(fn func(i int)) uint64 {
+	const runs = 1000
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	for i := range runs {
+		fn(i)
+	}
+	runtime.ReadMemStats(&after)
+	return (after.TotalAlloc - before.TotalAlloc) / runs
 }
