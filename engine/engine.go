@@ -32,6 +32,7 @@ type Engine struct {
 	closed  atomic.Bool
 
 	gatherings sync.Pool // of *gathering
+	scratch    sync.Pool // of *CallState
 	born       time.Time
 	ownClock   bool // no other one is configured
 
@@ -198,7 +199,7 @@ func (e *Engine) Check(spec AgentSpec) error {
 // prepare returns the spec made ready to run, which for one of Config.Agents it is
 // already.
 func (e *Engine) prepare(spec AgentSpec) (*agent, error) {
-	if a, ok := e.agents[spec.ID]; ok && reflect.DeepEqual(a.spec, spec) {
+	if a, ok := e.agents[spec.ID]; ok && reflect.DeepEqual(&a.spec, &spec) {
 		return a, nil
 	}
 	return e.resolve(spec)

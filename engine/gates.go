@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -214,11 +213,6 @@ func (r *run) ballots() []ballot {
 	return out
 }
 
-type vote struct {
-	gate.Vote
-	took time.Duration
-}
-
 // resolveGates asks every gate at the same time and folds what they say.
 func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) gate.Resolution {
 	ballots := r.ballots()
@@ -227,7 +221,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 	}
 	snap := r.th.store.Snapshot()
 	own := r.context(sc, snap)
-	ask := func(i int) (v vote) {
+	ask := func(i int) (v gate.Vote) {
 		b, pc := ballots[i], own
 		if b.of != r || len(yes) > 0 {
 			mine, on := sc, snap
@@ -250,26 +244,24 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		if v.Err == nil {
 			v.Err = usable(v.Decision)
 		}
-		v.took = r.now().Sub(start)
+		v.Took = r.now().Sub(start)
 		return v
 	}
 	r.out.Rouse()
 	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
 	votes := fanOut(ctx, r.crew, len(ballots), r.eng.config.Limits.Concurrency, ask,
-		func(err error) vote { return vote{Vote: gate.Vote{Err: err}} })
-	folded := make([]gate.Vote, len(votes))
+		func(err error) gate.Vote { return gate.Vote{Err: err} })
 	for i := range votes {
 		v := &votes[i]
 		v.Plugin, v.FailOpen = ballots[i].plugin, ballots[i].opts.failOpen
 		r.emit(sc, func(h Header) Event {
 			_, edits := v.Decision.Args()
 			return GateVoted{Header: h, Call: sc.call.Call.ID, Tool: sc.call.Call.Name, Plugin: v.Plugin, Gate: ballots[i].id,
-				Decision: v.Decision.Kind(), Reason: v.Decision.Reason(), Edits: edits, Error: errText(v.Err), Duration: v.took}
+				Decision: v.Decision.Kind(), Reason: v.Decision.Reason(), Edits: edits, Error: errText(v.Err), Duration: v.Took}
 		})
-		folded[i] = v.Vote
-		honour(&folded[i], sc.call.Call, yes)
+		honour(v, sc.call.Call, yes)
 	}
-	res := gate.Resolve(sc.call.Call, folded)
+	res := gate.Resolve(sc.call.Call, votes)
 	for _, c := range res.Clashes {
 		r.emit(sc, func(h Header) Event { return GateClashed{Header: h, Call: sc.call.Call.ID, Clash: c} })
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -108,8 +107,12 @@ func (r *run) progressed(err error) state.Update {
 
 // stepCalls returns the calls of the current step in call order.
 func stepCalls(snap *state.Snapshot) []CallState {
-	byIndex := func(a, b CallState) int { return a.Index - b.Index }
-	return slices.SortedFunc(maps.Values(maps.Collect(ToolCalls.All(snap))), byIndex)
+	calls := make([]CallState, 0, ToolCalls.Len(snap))
+	for _, c := range ToolCalls.All(snap) {
+		calls = append(calls, c)
+	}
+	slices.SortFunc(calls, func(a, b CallState) int { return a.Index - b.Index })
+	return calls
 }
 
 func fingerprints(calls []CallState) string {

@@ -192,7 +192,14 @@ func (r *run) callState(id string) CallState {
 
 // callUpdate returns the update that changes the state of a call.
 func (r *run) callUpdate(id string, change func(*CallState)) state.Update {
-	c := r.callState(id)
-	change(&c)
-	return ToolCalls.Put(id, c)
+	c, ok := r.eng.scratch.Get().(*CallState) // a call's state is large, and change would have it on the heap
+	if !ok {
+		c = &CallState{}
+	}
+	*c = r.callState(id)
+	change(c)
+	update := ToolCalls.Put(id, *c)
+	*c = CallState{}
+	r.eng.scratch.Put(c)
+	return update
 }

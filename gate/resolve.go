@@ -1,6 +1,8 @@
 package gate
 
 import (
+	"time"
+
 	"github.com/ddd26017/fixpoint/inference"
 )
 
@@ -8,8 +10,9 @@ import (
 type Vote struct {
 	Plugin   string
 	Decision Decision
-	Err      error // the gate failed: counts as a block unless FailOpen
-	FailOpen bool  // a failure counts as no opinion
+	Err      error         // the gate failed: counts as a block unless FailOpen
+	FailOpen bool          // a failure counts as no opinion
+	Took     time.Duration // does not count
 }
 
 // Cause tells a deliberate outcome from one that a fault or a default brought about.

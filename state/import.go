@@ -68,7 +68,7 @@ func (s *Store) ResetScope(scope Scope) (Result, error) {
 	dropped := func(e DumpEntry) bool { return e.Scope == scope }
 	for range commitTries {
 		base := s.Snapshot()
-		b := Batch{Owner: "state.reset", Base: base}
+		b := Batch{Owner: "state.reset", Base: base, Reads: make([]AnyKey, 0, len(s.schema.byName))}
 		for _, d := range s.schema.byName {
 			switch {
 			case d.scope != scope:

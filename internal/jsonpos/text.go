@@ -2,9 +2,11 @@ package jsonpos
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"io"
+	"reflect"
 	"strings"
 )
 
@@ -13,6 +15,9 @@ import (
 // many bytes were read when the fault was found; for an unknown field that is the
 // end of the value. v may then be half filled.
 func Decode(text string, v any, setup func(*json.Decoder)) (offset int64, err error) {
+	if text == "{}" && fieldwise(v) {
+		return int64(len(text)), nil // no field is there: spares the decoder
+	}
 	dec := json.NewDecoder(strings.NewReader(text))
 	setup(dec)
 	if err := dec.Decode(v); err != nil {
@@ -32,6 +37,16 @@ func Decode(text string, v any, setup func(*json.Decoder)) (offset int64, err er
 		return dec.InputOffset(), errors.New("text after the value; send exactly one JSON value")
 	}
 	return dec.InputOffset(), nil
+}
+
+// fieldwise reports whether v points to a struct that is decoded field by field.
+func fieldwise(v any) bool {
+	switch v.(type) {
+	case json.Unmarshaler, encoding.TextUnmarshaler:
+		return false
+	}
+	to := reflect.ValueOf(v)
+	return to.Kind() == reflect.Pointer && !to.IsNil() && to.Elem().Kind() == reflect.Struct
 }
 
 // Encode returns v as JSON in one line. Unlike json.Marshal it leaves <, > and &
