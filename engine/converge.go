@@ -152,7 +152,7 @@ func (s *scheduled) Value(key any) any {
 // runActions gathers the given actions like hooks. Each commit removes its
 // action; one that fails becomes a dead letter and the rest go on.
 func (r *run) runActions(ctx context.Context, sc scene, now *turns, rep *Report) error {
-	g := r.gatherJobs(ctx, sc, now.jobs, false)
+	g := r.gatherJobs(ctx, sc, now.jobs, nil)
 	defer g.release()
 	rep.Commits += g.commits
 	rep.Retries += g.retries

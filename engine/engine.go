@@ -14,6 +14,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -229,7 +230,7 @@ func (e *Engine) Close(ctx context.Context) error {
 		return nil
 	}
 	lost := func(err error) error { return err }
-	errs := fanOut(context.WithoutCancel(ctx), nil, len(e.parts), len(e.parts), func(i int) error {
+	errs := fanOut(context.WithoutCancel(ctx), fanout.Way{Limit: len(e.parts)}, len(e.parts), func(i int) error {
 		ps := e.parts[i]
 		c, ok := ps.impl.(Closer)
 		if !ok {
@@ -248,25 +249,9 @@ func (e *Engine) Close(ctx context.Context) error {
 
 // tier is the hooks of one phase that run together.
 type tier struct {
-	n     int
-	jobs  []job
-	quick atomic.Int32 // gathers in a row, up to quickProven, whose hooks returned at once
-}
-
-// Hooks that took quickMost together, quickProven times in a row, are expected to do so
-// again. What could be won by running them at the same time is less than that costs.
-const (
-	quickProven = 16
-	quickMost   = 25 * time.Microsecond
-)
-
-func (t *tier) learn(took time.Duration) {
-	switch n := t.quick.Load(); {
-	case took > quickMost && n > 0:
-		t.quick.Store(0)
-	case took <= quickMost && n < quickProven:
-		t.quick.Store(n + 1)
-	}
+	n    int
+	jobs []job
+	pace fanout.Pace
 }
 
 // agent is a spec made ready to run: what is active in it, sorted and looked up once.
@@ -276,6 +261,7 @@ type agent struct {
 	active     map[string]bool
 	tiers      [phase.Count + 1][]*tier
 	gates      []*gateEntry
+	asked      fanout.Pace // of the gates
 	transforms []*transformEntry
 	tools      []Tool // in registration order
 	toolByName map[string]Tool

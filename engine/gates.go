@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -249,10 +250,13 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 	}
 	r.out.Rouse()
 	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
-	votes := fanOut(ctx, r.crew, len(ballots), r.eng.config.Limits.Concurrency, ask,
+	pace := &r.agent.Load().asked
+	votes := fanOut(ctx, r.way(pace), len(ballots), ask,
 		func(err error) gate.Vote { return gate.Vote{Err: err} })
+	var took time.Duration
 	for i := range votes {
 		v := &votes[i]
+		took += v.Took
 		v.Plugin, v.FailOpen = ballots[i].plugin, ballots[i].opts.failOpen
 		r.emit(sc, func(h Header) Event {
 			_, edits := v.Decision.Args()
@@ -261,6 +265,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		})
 		honour(v, sc.call.Call, yes)
 	}
+	pace.Learn(took)
 	res := gate.Resolve(sc.call.Call, votes)
 	for _, c := range res.Clashes {
 		r.emit(sc, func(h Header) Event { return GateClashed{Header: h, Call: sc.call.Call.ID, Clash: c} })

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -114,14 +115,14 @@ func (g *gathering) release() {
 // gather runs the hooks of one tier and delivers the effects of what they
 // committed. stop reports whether a committed command stops the later tiers.
 func (r *run) gather(ctx context.Context, sc scene, t *tier, rep *Report) (stop bool, err error) {
-	g := r.gatherJobs(ctx, sc, t.jobs, r.eng.ownClock && t.quick.Load() >= quickProven)
+	g := r.gatherJobs(ctx, sc, t.jobs, &t.pace)
 	defer g.release()
 	calls, took := 0, time.Duration(0)
 	for i := range g.attempts {
 		calls += g.attempts[i].calls
 		took += g.attempts[i].took
 	}
-	t.learn(took)
+	t.pace.Learn(took)
 	count(&r.stats.hooks, calls)
 	rep.Commits += g.commits
 	rep.Retries += g.retries
@@ -140,7 +141,7 @@ func (r *run) gather(ctx context.Context, sc scene, t *tier, rep *Report) (stop 
 // gatherJobs runs the jobs on one snapshot, commits the commands that do not
 // conflict together, and runs the rest one by one on fresh snapshots. Every job
 // has its final status afterwards. The caller releases the gathering.
-func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job, quick bool) *gathering {
+func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job, pace *fanout.Pace) *gathering {
 	g := r.gathering(sc, jobs)
 	r.out.Rouse()
 	base := r.th.store.Snapshot()
@@ -148,7 +149,7 @@ func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job, quick bool) 
 	if r.eng.config.CheckFreeze {
 		seal = state.SealSnapshot(base)
 	}
-	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base), g.attempts, quick)
+	g.attempts = r.tryAll(ctx, sc.phase, jobs, r.context(sc, base), g.attempts, r.way(pace))
 	if seal != nil {
 		if err := seal.Verify(); err != nil {
 			g.errs = append(g.errs, err)
@@ -243,7 +244,7 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 // retryAll runs the jobs again, one after the other, away from the caller's
 // goroutine: a job that ends its goroutine is a failed job and no more.
 func (g *gathering) retryAll(ctx context.Context, jobs []int) {
-	gone := fanOut(context.WithoutCancel(ctx), g.r.crew, len(jobs), 1,
+	gone := fanOut(context.WithoutCancel(ctx), fanout.Way{Crew: g.r.crew, Limit: 1}, len(jobs),
 		func(i int) bool { g.retry(ctx, jobs[i]); return false },
 		func(error) bool { return true })
 	for i, exited := range gone {

@@ -60,12 +60,12 @@ func invoke(ctx context.Context, p phase.Phase, j *job, pc *phase.Context) (cmd 
 // another slice if a call was given up on, when all have returned or ctx has ended. A
 // lone job runs on the caller's goroutine: a job that ignores its context then holds
 // the run up unless it has a timeout.
-func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context, out []attempt, quick bool) []attempt {
+func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context, out []attempt, way fanout.Way) []attempt {
 	if len(jobs) == 1 {
 		r.try(ctx, p, &jobs[0], pc, r.eng.clock(), &out[0])
 		return out
 	}
-	return fanout.Into(ctx, fanout.Way{Crew: r.crew, Limit: r.eng.config.Limits.Concurrency, Quick: quick}, out,
+	return fanout.Into(ctx, way, out,
 		func(i, before int, a *attempt) {
 			// Reading the clock costs as much as a short hook: one begins when the last one ended.
 			var start time.Duration
@@ -79,10 +79,16 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1} })
 }
 
-// fanOut calls fn(0) to fn(n-1) on at most limit goroutines and returns their
-// results by index. When ctx ends it stops waiting: a call that has not returned
+// way is how calls of plugins are made of which pace is known, nil for nothing.
+func (r *run) way(pace *fanout.Pace) fanout.Way {
+	// What was learned by another clock says nothing about time.
+	quick := pace != nil && r.eng.ownClock && pace.Quick()
+	return fanout.Way{Crew: r.crew, Limit: r.eng.config.Limits.Concurrency, Quick: quick}
+}
+
+// fanOut calls fn(0) to fn(n-1) and returns their results by index. When ctx ends it stops waiting: a call that has not returned
 // gets lost(cause) and its late result is dropped, as is lost(ErrGoexit) for a
 // call that ended its goroutine.
-func fanOut[T any](ctx context.Context, crew *fanout.Crew, n, limit int, fn func(i int) T, lost func(error) T) []T {
-	return fanout.Each(ctx, fanout.Way{Crew: crew, Limit: limit}, n, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
+func fanOut[T any](ctx context.Context, way fanout.Way, n int, fn func(i int) T, lost func(error) T) []T {
+	return fanout.Each(ctx, way, n, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
 }

@@ -156,7 +156,7 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 		return r.record(ctx, snap, bodies...)
 	}
 	// A body returns when ctx ends, so there is no need to give up on one here.
-	fanOut(context.WithoutCancel(ctx), r.crew, len(bodies), r.eng.config.Limits.Concurrency,
+	fanOut(context.WithoutCancel(ctx), r.way(nil), len(bodies),
 		func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
 		func(error) struct{} { return struct{}{} })
 	for _, p := range bodies {

@@ -100,3 +100,21 @@ func TestQuickCallsThatBlockOverlapAfterAWhile(t *testing.T) {
 		require.Zero(t, time.Since(start))
 	})
 }
+
+// Calls are expected to be quick when they were for a while, and no longer when they
+// were not once.
+func TestPace(t *testing.T) {
+	var p fanout.Pace
+	for range 100 {
+		p.Learn(time.Microsecond)
+		p.Learn(time.Millisecond)
+		require.False(t, p.Quick())
+	}
+	for !p.Quick() {
+		p.Learn(time.Microsecond)
+	}
+	p.Learn(time.Microsecond)
+	require.True(t, p.Quick())
+	p.Learn(time.Millisecond)
+	require.False(t, p.Quick())
+}
