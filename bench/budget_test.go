@@ -21,28 +21,29 @@ import (
 //
 //   - 7 that every phase with a hook makes: the report, its list of hooks, the context
 //     that the hooks read, the update that a hook returns, and three of the commit (the
-//     snapshot, its list of slots, the written value with what is known of it)
-//   - P1 and P2: an update for each hook. About 10 more with several hooks, for what a
-//     fan-out needs (its results, its state, goroutines that stand by), and larger lists
-//     in the commit
+//     snapshot, its list of slots, the stamp)
+//   - P1 and P2: an update for each hook, which is also the new value's cell; 4 for a
+//     fan-out (its state, what tells that it is over, and two closures), and a list of
+//     slots for each 16 keys that are written
 //   - P3: the same with a smaller commit, since only one value is written
-//   - P4: for each of the 7 hooks that run again about 9: its conflict, another context
-//     and update, a goroutine to run on, and a commit with its three
-//   - P5: for each round about 39: the list of what is pending, the action with its
-//     boxed payload and its place in the queue, the job with its closures and the context
-//     of its call, the updates, and a commit that writes two tree nodes to queue an
-//     action and remembers that another one left
+//   - P4: for each of the 7 hooks that run again 7: its conflict, another context and
+//     update, and a commit with its three, of which one is the list of the batches' fates;
+//     and 5 for a goroutine that they run on
+//   - P5: for each round about 15: the list of what is pending, the action with its boxed
+//     payload and its entry in the queue, the context, the command's second part, the
+//     updates, the report, and a commit that writes the queue's slice, what remembers the
+//     entry that left, and three keys
 //   - P7: none, since reads make none
 var budgets = []struct {
 	row    string
 	allocs float64
 }{
-	{"P1/hooks=64", 83},
-	{"P2/hooks=8", 22},
+	{"P1/hooks=64", 79},
+	{"P2/hooks=8", 18},
 	{"P2/hooks=1", 7},
-	{"P3/hooks=64", 78},
-	{"P4/hooks=8", 83},
-	{"P5/rounds=16", 628},
+	{"P3/hooks=64", 74},
+	{"P4/hooks=8", 71},
+	{"P5/rounds=16", 244},
 	{"P7/read=snapshot", 0},
 	{"P7/read=key", 0},
 }

@@ -103,15 +103,10 @@ func (c *Crew) watch(w watched, quick bool) {
 	c.mu.Lock()
 	c.watched = append(c.watched, w)
 	start := !c.watching && !quick
-	switch {
-	case start:
+	if start {
 		c.watching = true
-	case c.watching || c.armed:
-	case c.alarm == nil:
-		c.alarm, c.armed = time.AfterFunc(quickness, c.alarmed), true
-	default:
-		c.alarm.Reset(quickness)
-		c.armed = true
+	} else if !c.watching {
+		c.arm()
 	}
 	c.mu.Unlock()
 	if start {
@@ -121,6 +116,18 @@ func (c *Crew) watch(w watched, quick bool) {
 
 // quickness is after what time somebody looks whether quick calls are over.
 const quickness = time.Millisecond
+
+// arm has somebody look after a time. The caller holds the lock.
+func (c *Crew) arm() {
+	switch {
+	case c.armed:
+	case c.alarm == nil:
+		c.alarm = time.AfterFunc(quickness, c.alarmed)
+	default:
+		c.alarm.Reset(quickness)
+	}
+	c.armed = true
+}
 
 func (c *Crew) alarmed() {
 	c.mu.Lock()
@@ -143,15 +150,22 @@ func (c *Crew) unwatch(w watched) {
 
 type watcher Crew
 
+// turnsMost is how many turns in a row somebody looks, before the next look comes after
+// a time: a worker that the operating system holds up needs the processor more.
+const turnsMost = 256
+
 func (w *watcher) do() {
 	c := (*Crew)(w)
 	var turn []watched
-	for {
+	for n := range turnsMost + 1 {
 		c.mu.Lock()
 		turn = append(turn[:0], c.watched...)
-		c.watching = len(turn) > 0
+		goOn := len(turn) > 0 && n < turnsMost
+		if c.watching = goOn; !goOn && len(turn) > 0 {
+			c.arm()
+		}
 		c.mu.Unlock()
-		if len(turn) == 0 {
+		if !goOn {
 			return
 		}
 		for _, w := range turn {
