@@ -23,21 +23,20 @@ func fanoutRows() []Row {
 			Work: StepStart(OwnKeys(n)), Base: Spawn(n),
 		}
 	}
-	return []Row{
-		gather("P1", 64, 0.7),
+	return append(append([]Row{gather("P1", 64, 0.7)}, floorRows()...),
 		gather("P2", 8, 0.9),
 		gather("P2", 1, 1.0),
-		{
+		Row{
 			ID: "P3", Case: "hooks=64", Name: "64 hooks add to one counter",
 			Baseline: "errgroup, 64 empty closures", Impl: "errgroup", Limit: 0.5,
 			Work: StepStart(Commutative(64)), Base: Spawn(64),
 		},
-		{
+		Row{
 			ID: "P4", Case: "hooks=8", Name: "8 hooks on one key, 7 run again",
 			Baseline: "detect and retry by hand on a btree", Impl: "loop", Limit: 1.0,
 			Work: StepStart(Conflict(8)), Base: plain(retryByHand(8)),
 		},
-	}
+	)
 }
 
 func count(n int, what string) string {

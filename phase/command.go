@@ -117,10 +117,10 @@ type Lowered struct {
 // Plain returns the updates of a command that has nothing else, as most are, under
 // the terms of Lower.
 func (c *Command) Plain() (updates []state.Update, plain bool) {
-	if c.rest != nil || c.single[0].Key() == nil {
-		return nil, false
+	if plain = c.rest == nil; plain && c.single[0].Key() != nil {
+		updates = c.single[:]
 	}
-	return c.single[:], true
+	return updates, plain
 }
 
 // Lower returns the parts of c. They are good as long as *c stays as it is, and the

@@ -89,7 +89,7 @@ func (d *draft) decide(batches []Batch) error {
 		case err != nil:
 			return &BatchError{i, b.Owner, err}
 		case lost == nil:
-			if first == 0 || batches[d.steps[first-1].batch].Owner != b.Owner {
+			if touches := len(d.steps) > first; touches && (first == 0 || batches[d.steps[first-1].batch].Owner != b.Owner) {
 				stamps++
 			}
 			d.claim(batches, d.steps[first:], stamps-1)
