@@ -137,8 +137,12 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 		}
 		defer r.release()
 	}
-	rep := &Report{}
-	return rep, r.report(ctx, sc, rep)
+	var out struct {
+		Report
+		few [4]HookReport // one allocation with the report
+	}
+	out.Hooks = out.few[:0]
+	return &out.Report, r.report(ctx, sc, &out.Report)
 }
 
 // standIn returns what takes the place of a run, for one call, when none is under

@@ -12,9 +12,11 @@ import "context"
 //
 // Run may be called by many goroutines at once, for different runs. Hooks that
 // return at once may share a goroutine, one after another; one that blocks keeps
-// its goroutine to itself and no other hook waiting. It must honour ctx. An error, a panic or a missed deadline is the hook's fault alone:
-// its siblings finish, and the registration's error rule says what becomes of
-// the phase.
+// its goroutine to itself, and no other hook waiting for more than about a
+// millisecond, nor that if the tier's hooks blocked the last time. It must honour
+// ctx. An error, a panic or a missed deadline is the hook's fault alone: its
+// siblings finish, and the registration's error rule says what becomes of the
+// phase.
 type Hook interface {
 	Run(ctx context.Context, pc *Context) (Command, error)
 }

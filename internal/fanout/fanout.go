@@ -41,7 +41,7 @@ func Into[T any](ctx context.Context, way Way, out []T, fn func(i, before int, o
 	}
 	f.left.Store(int64(len(out)))
 	f.workers.Store(1)
-	if len(out) > 1 {
+	if len(out) > 1 && way.Limit > 1 {
 		crew.watch(f, way.Quick)
 	}
 	f.spawn()
