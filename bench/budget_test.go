@@ -19,8 +19,9 @@ import (
 //
 // What they are, as profiles show them (-only work -memprofile of the report):
 //
-//   - 6 that every phase with a hook makes: the report, the context that the hooks read, the update that a hook returns, and three of the commit (the
-//     snapshot, its list of slots, the stamp)
+//   - 6 that every phase with a hook makes: the report, the context that the hooks read,
+//     the update that a hook returns, and three of the commit (the snapshot, its list of
+//     slots, the stamp)
 //   - P1 and P2: an update for each hook, which is also the new value's cell; 4 for a
 //     fan-out (its state, what tells that it is over, and two closures), and a list of
 //     slots for each 16 keys that are written

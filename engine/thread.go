@@ -139,9 +139,9 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 	}
 	var out struct {
 		Report
-		few [4]HookReport // one allocation with the report
+		one [1]HookReport // one allocation with the report
 	}
-	out.Hooks = out.few[:0]
+	out.Hooks = out.one[:0]
 	return &out.Report, r.report(ctx, sc, &out.Report)
 }
 
