@@ -248,7 +248,6 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		v.Took = r.now().Sub(start)
 		return v
 	}
-	r.out.Rouse()
 	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
 	pace := &r.agent.Load().asked
 	votes := fanOut(ctx, r.way(pace), len(ballots), ask,

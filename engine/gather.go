@@ -143,7 +143,6 @@ func (r *run) gather(ctx context.Context, sc scene, t *tier, rep *Report) (stop 
 // has its final status afterwards. The caller releases the gathering.
 func (r *run) gatherJobs(ctx context.Context, sc scene, jobs []job, pace *fanout.Pace) *gathering {
 	g := r.gathering(sc, jobs)
-	r.out.Rouse()
 	base := r.th.store.Snapshot()
 	var seal *state.Seal
 	if r.eng.config.CheckFreeze {

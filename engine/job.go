@@ -62,6 +62,7 @@ func invoke(ctx context.Context, p phase.Phase, j *job, pc *phase.Context) (cmd 
 // the run up unless it has a timeout.
 func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.Context, out []attempt, way fanout.Way) []attempt {
 	if len(jobs) == 1 {
+		r.out.Rouse() // nobody looks after a lone job
 		r.try(ctx, p, &jobs[0], pc, r.eng.clock(), &out[0])
 		return out
 	}
@@ -79,16 +80,23 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1} })
 }
 
-// way is how calls of plugins are made of which pace is known, nil for nothing.
+// way is how calls of plugins are made of which pace is known, nil for nothing. The
+// observers learn of what came before, at once unless the calls are expected to be quick.
 func (r *run) way(pace *fanout.Pace) fanout.Way {
 	// What was learned by another clock says nothing about time.
 	quick := pace != nil && r.eng.ownClock && pace.Quick()
-	return fanout.Way{Crew: r.crew, Limit: r.eng.config.Limits.Concurrency, Quick: quick}
+	way := fanout.Way{Crew: r.crew, Limit: r.eng.config.Limits.Concurrency, Quick: quick}
+	if quick {
+		way.Late = r.rouse
+	} else {
+		r.out.Rouse()
+	}
+	return way
 }
 
-// fanOut calls fn(0) to fn(n-1) and returns their results by index. When ctx ends it stops waiting: a call that has not returned
-// gets lost(cause) and its late result is dropped, as is lost(ErrGoexit) for a
-// call that ended its goroutine.
+// fanOut calls fn(0) to fn(n-1) and returns their results by index. When ctx ends it
+// stops waiting: a call that has not returned gets lost(cause) and its late result is
+// dropped, as is lost(ErrGoexit) for a call that ended its goroutine.
 func fanOut[T any](ctx context.Context, way fanout.Way, n int, fn func(i int) T, lost func(error) T) []T {
 	return fanout.Each(ctx, way, n, fn, func(cause error) T { return lost(cmp.Or(cause, ErrGoexit)) })
 }

@@ -333,3 +333,46 @@ func TestObserverLog(t *testing.T) {
 	}
 	require.NotContains(t, out.String(), "phase_started")
 }
+
+// Capability H2. Observers learn that a phase began also while hooks of it block that
+// were always quick before.
+func TestObserverSeesThePhaseOfHooksThatWereQuick(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const quick = 50
+		calls, release := atomic.Int64{}, make(chan struct{})
+		hook := phase.HookFunc(func(context.Context, *phase.Context) (phase.Command, error) {
+			if calls.Add(1) > 2*quick {
+				<-release
+			}
+			return phase.Command{}, nil
+		})
+		tape := &gaTape{}
+		var th *engine.Thread
+		th = gaThread(t, engine.Config{
+			Observers: []engine.Observer{tape},
+			Plugins: []engine.Plugin{engine.NewPlugin("two", func(r *engine.Registrar) error {
+				r.Hook(phase.StepEnd, hook)
+				r.Hook(phase.StepEnd, hook)
+				return nil
+			})},
+			Model: inference.ModelFunc(func(ctx context.Context, _ inference.Request) (inference.Response, error) {
+				for range quick {
+					if _, err := th.RunPhase(ctx, gaAgent, phase.StepEnd); err != nil {
+						return inference.Response{}, err
+					}
+				}
+				return inference.Response{Message: inference.Assistant("done")}, nil
+			}),
+		})
+		go func() {
+			defer close(release)
+			time.Sleep(time.Second)
+			synctest.Wait()
+			last := tape.all()[len(tape.all())-1]
+			require.IsType(t, engine.PhaseStarted{}, last)
+			require.Equal(t, phase.StepEnd, last.Head().Phase)
+			require.EqualValues(t, 2*quick+2, calls.Load(), "the other hook did not wait")
+		}()
+		gaRun(t, th)
+	})
+}

@@ -29,6 +29,7 @@ type run struct {
 	info       phase.RunInfo // without the step, see moment
 	crew       *fanout.Crew  // of the run and its delegates
 	out        *emitter
+	rouse      func()      // of out, if there is one
 	held       *heldEvents // set while a delegate's events wait for their turn
 	dispatch   *effects.Dispatcher
 	background pushseq.Pile[effects.Outcome] // of background effects, until the drain
@@ -71,7 +72,9 @@ func (t *Thread) newRun(a *agent, in Input, parent *run, held *heldEvents) (*run
 		r.crew = &fanout.Crew{}
 		r.out = newEmitter(c.Observers, in.sink, c.Limits.EventBuffer, c.Limits.Grace)
 	}
-	r.moment.Store(&r.info)
+	if r.moment.Store(&r.info); r.out != nil {
+		r.rouse = r.out.Rouse
+	}
 	var err error
 	r.dispatch, err = t.eng.dispatcher(c.EffectMode, r.effectDone)
 	return r, err

@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -50,13 +52,16 @@ func Text(content string) Output { return Output{Content: content} }
 // strictly: unknown fields and trailing data are errors that the model is told.
 // The schema in spec is what the model sees; it is not derived from In.
 func NewTool[In any](spec inference.ToolSpec, fn func(ctx context.Context, pc *phase.Context, in In) (Output, error)) Tool {
-	return typedTool[In]{spec, fn}
+	return typedTool[In]{spec, fn, !jsonpos.Foreign(reflect.TypeFor[In]())}
 }
 
 type typedTool[In any] struct {
 	spec inference.ToolSpec
 	fn   func(ctx context.Context, pc *phase.Context, in In) (Output, error)
+	ours bool // decoding In runs no code of the plugin's
 }
+
+func (t typedTool[In]) harmless() bool { return t.ours }
 
 func (t typedTool[In]) Spec() inference.ToolSpec { return t.spec }
 

@@ -89,15 +89,18 @@ func TestQuickCallsThatBlockOverlapAfterAWhile(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		crew := &fanout.Crew{}
 		defer crew.End()
-		way := fanout.Way{Crew: crew, Limit: 64, Quick: true}
-		for range 3 {
+		late := 0
+		way := fanout.Way{Crew: crew, Limit: 64, Quick: true, Late: func() { late++ }}
+		for i := range 3 {
 			start := time.Now()
 			fanout.Each(t.Context(), way, 64, func(int) bool { time.Sleep(time.Second); return true }, func(error) bool { return false })
 			require.Equal(t, time.Second+time.Millisecond, time.Since(start))
+			require.Equal(t, i+1, late)
 		}
 		start := time.Now()
 		fanout.Each(t.Context(), way, 64, func(int) bool { return true }, func(error) bool { return false })
 		require.Zero(t, time.Since(start))
+		require.Equal(t, 3, late)
 	})
 }
 

@@ -12,6 +12,9 @@ type Way struct {
 	// Quick says that the calls are expected to return at once, all on one goroutine.
 	// If one blocks nevertheless, the others may wait for it for a millisecond.
 	Quick bool
+	// Late, if set, is called when Quick calls turn out not to be over at once, beside
+	// them and at most once. It must not block.
+	Late func()
 }
 
 // Each calls fn(0) to fn(n-1) as Into does, and returns their results by index.
@@ -35,7 +38,7 @@ func Into[T any](ctx context.Context, way Way, out []T, fn func(i, before int, o
 		return out
 	}
 	crew := way.Crew.orNone()
-	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(way.Limit), all: make(chan struct{})}
+	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(way.Limit), late: way.Late, all: make(chan struct{})}
 	if f.returned = f.few[:]; len(out) > len(f.few)*64 {
 		f.returned = make([]atomic.Uint64, (len(out)+63)/64)
 	}
@@ -68,6 +71,7 @@ type fan[T any] struct {
 	over    atomic.Bool   // nobody waits any more
 	all     chan struct{} // closed when nothing is left
 	seen    int64         // what next was at the last look
+	late    func()        // for the first look
 
 	out      []T
 	returned []atomic.Uint64  // a bit for each call
@@ -88,6 +92,10 @@ func (w *worker[T]) do() { (*fan[T])(w).work() }
 // look: then those at work are held up. It reports whether there is nothing to look
 // for any more.
 func (f *fan[T]) look() (over bool) {
+	if f.late != nil {
+		f.late()
+		f.late = nil
+	}
 	begun := f.next.Load()
 	more := min(int64(len(f.out))-begun, f.limit-f.workers.Load())
 	if more <= 0 || f.over.Load() {
