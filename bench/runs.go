@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 
@@ -22,29 +23,64 @@ func runsRows() []Row {
 			Baseline: "one run after another on 1 core", Impl: "serial", Measure: Throughput, Limit: 1.7,
 			Work: ConcurrentRuns(n), Base: SerialRuns(n),
 		},
+		{
+			ID: "P11", Case: "part=memory", Name: "of it: as much memory, and nothing else",
+			Baseline: "the same, one after another on 1 core", Impl: "serial", Measure: Throughput,
+			Work: onCores(2, allAtOnce(n), allocateRun), Base: onCores(1, oneByOne(n), allocateRun),
+		},
 		activeRow(),
 	}
 }
 
 // ConcurrentRuns is the work of n runs of two steps on one engine, all started at the
 // same time, with two cores.
-func ConcurrentRuns(n int) Work {
-	return runs(2, func(one func() error) error {
+func ConcurrentRuns(n int) Work { return runs(2, allAtOnce(n)) }
+
+// SerialRuns is the work of the same runs one after another, with one core.
+func SerialRuns(n int) Work { return runs(1, oneByOne(n)) }
+
+// allAtOnce starts n of something at the same time and waits for them.
+func allAtOnce(n int) func(one func() error) error {
+	return func(one func() error) error {
 		var g errgroup.Group
 		for range n {
 			g.Go(one)
 		}
 		return g.Wait()
+	}
+}
+
+func oneByOne(n int) func(one func() error) error {
+	return func(one func() error) error { return each(one)(n) }
+}
+
+// onCores does what all says with one. The number of cores is set for the step only.
+func onCores(cores int, all func(one func() error) error, one func() error) Work {
+	return plain(func(n int) error {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
+		return each(func() error { return all(one) })(n)
 	})
 }
 
-// SerialRuns is the work of the same runs one after another, with one core.
-func SerialRuns(n int) Work {
-	return runs(1, func(one func() error) error { return each(one)(n) })
+// allocateRun allocates about what a run does, in as many objects, and lets go of it.
+func allocateRun() error {
+	type object struct {
+		before *object
+		text   [13]int64
+	}
+	var last *object
+	for i := range 350 {
+		last = &object{before: last}
+		last.text[i%len(last.text)] = int64(i)
+	}
+	if last.before == nil {
+		return errors.New("bench: the objects are gone")
+	}
+	return nil
 }
 
 // runs does what all says with runs of two steps: 8 hooks at StepStart, and in the first
-// step 2 tool calls that 3 gates approve. The number of cores is set for the step only.
+// step 2 tool calls that 3 gates approve.
 func runs(cores int, all func(one func() error) error) Work {
 	return func(measure func(func(int) error) error) error {
 		eng, err := NewEngine(CallingModel(2), nil, OwnKeys(8), Gates(3), NullTool())
@@ -63,10 +99,7 @@ func runs(cores int, all func(one func() error) error) Work {
 			}
 			return nil
 		}
-		return measure(func(n int) error {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cores))
-			return each(func() error { return all(one) })(n)
-		})
+		return onCores(cores, all, one)(measure)
 	}
 }
 
