@@ -15,6 +15,10 @@ func cascadeRows() []Row {
 		ID: "P5", Case: "rounds=16", Name: "cascade of 16 rounds",
 		Baseline: "16 commits by hand on a btree", Impl: "loop", Limit: 1.0,
 		Work: StepStart(Cascade(16)), Base: plain(cascadeByHand(16)),
+	}, {
+		ID: "P5", Case: "part=commits", Name: "of it: 16 commits with a queue",
+		Baseline: "16 commits by hand on a btree", Impl: "loop",
+		Work: CommitRounds(16), Base: plain(cascadeByHand(16)),
 	}}
 }
 

@@ -36,6 +36,11 @@ func fanoutRows() []Row {
 			Baseline: "detect and retry by hand on a btree", Impl: "loop", Limit: 1.0,
 			Work: StepStart(Conflict(8)), Base: plain(retryByHand(8)),
 		},
+		Row{
+			ID: "P4", Case: "part=commits", Name: "of it: 8 commits, one after another",
+			Baseline: "detect and retry by hand on a btree", Impl: "loop",
+			Work: CommitOneByOne(8), Base: plain(retryByHand(8)),
+		},
 	)
 }
 

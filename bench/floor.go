@@ -28,6 +28,50 @@ func floorRows() []Row {
 	}
 }
 
+// CommitOneByOne commits n updates of one key, each decided on the state after the last.
+func CommitOneByOne(n int) Work {
+	return func(measure func(func(int) error) error) error {
+		store, keys, err := cells(n)
+		if err != nil {
+			return err
+		}
+		return measure(each(func() error {
+			for range n {
+				base := store.Snapshot()
+				_, err := store.Commit(state.Batch{Owner: "own", Base: base, Updates: []state.Update{keys[0].With(keys[0].Get(base) + 1)}})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+}
+
+// CommitRounds makes the commits of a cascade of n rounds, without the engine: each
+// writes a value, takes an action from the queue, puts one in and counts it.
+func CommitRounds(n int) Work {
+	return func(measure func(func(int) error) error) error {
+		value, last := state.NewCell[int]("value", state.Options[int]{}), state.NewCell[uint64]("last", state.Options[uint64]{})
+		queue := state.NewTable[uint64]("queue", state.Options[int]{})
+		store, err := state.NewStore(state.Config{Keys: []state.AnyKey{value, last, queue}})
+		if err != nil {
+			return err
+		}
+		return measure(each(func() error {
+			for left := n; left > 0; left-- {
+				base := store.Snapshot()
+				id := last.Get(base)
+				updates := []state.Update{value.With(value.Get(base) + 1), queue.Delete(id), queue.Put(id+1, left), last.With(id + 1)}
+				if _, err := store.Commit(state.Batch{Owner: "own", Base: base, Updates: updates}); err != nil {
+					return err
+				}
+			}
+			return nil
+		}))
+	}
+}
+
 var clockSink time.Duration
 
 func readClock(n int) func(int) error {
