@@ -101,6 +101,9 @@ func TestQuickCallsThatBlockOverlapAfterAWhile(t *testing.T) {
 		fanout.Each(t.Context(), way, 64, func(int) bool { return true }, func(error) bool { return false })
 		require.Zero(t, time.Since(start))
 		require.Equal(t, 3, late)
+
+		fanout.Each(t.Context(), way, 1, func(int) bool { time.Sleep(time.Second); return true }, func(error) bool { return false })
+		require.Equal(t, 4, late, "also of a single call")
 	})
 }
 

@@ -23,8 +23,8 @@ func Each[T any](ctx context.Context, way Way, n int, fn func(i int) T, lost fun
 }
 
 // Into calls fn for every element of out and says which call the same goroutine made
-// before, -1 for its first. It returns out, or, when it had to give up on a call, another slice in its
-// place: out is then left to the calls that still run.
+// before, -1 for its first. It returns out, or, when it had to give up on a call,
+// another slice in its place: out is then left to the calls that still run.
 //
 // When ctx ends it stops waiting: a call that has not returned gets lost(cause), where
 // cause is that of ctx, and its late result is dropped. A call that ended its goroutine
@@ -44,7 +44,7 @@ func Into[T any](ctx context.Context, way Way, out []T, fn func(i, before int, o
 	}
 	f.left.Store(int64(len(out)))
 	f.workers.Store(1)
-	if len(out) > 1 && way.Limit > 1 {
+	if len(out) > 1 && way.Limit > 1 || way.Late != nil {
 		crew.watch(f, way.Quick)
 	}
 	f.spawn()
