@@ -1,6 +1,7 @@
 package phase_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -73,4 +74,48 @@ func TestCommandLower(t *testing.T) {
 	require.Empty(t, empty.Actions)
 	require.Empty(t, empty.Effects)
 	require.Empty(t, empty.Reads)
+}
+
+// Capability A6. A copy of a command is one of its own: whatever is added to one, in
+// whatever order, the others keep what they had when they were copied.
+func TestCommandCopiesGrowApart(t *testing.T) {
+	type model struct {
+		updates, actions, effects, reads int
+		stop                             bool
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 200 {
+		commands, want := make([]phase.Command, 1), make([]model, 1)
+		for range 30 {
+			i := rnd.IntN(len(commands))
+			c, m := &commands[i], &want[i]
+			switch rnd.IntN(7) {
+			case 0, 1:
+				c.Update(cmdCell.With(m.updates))
+				m.updates++
+			case 2:
+				c.Update(cmdCell.With(m.updates), cmdCell.With(m.updates+1))
+				m.updates += 2
+			case 3:
+				c.Schedule(cmdAction.New(1), cmdAction.New(2))
+				m.actions += 2
+			case 4:
+				c.Emit(cmdEffect.New(1)).Reads(cmdCell)
+				m.effects, m.reads = m.effects+1, m.reads+1
+			case 5:
+				c.StopPhase()
+				m.stop = true
+			case 6:
+				commands, want = append(commands, *c), append(want, *m)
+			}
+		}
+		for i, c := range commands {
+			m := want[i]
+			require.Equal(t, m, model{len(c.Updates()), len(c.Actions()), len(c.Effects()), len(c.ReadKeys()), c.StopsPhase()})
+			require.Equal(t, m == model{}, c.IsZero())
+			for n, u := range c.Updates() {
+				require.Equal(t, n, u.Arg(), "in the order given")
+			}
+		}
+	}
 }
