@@ -190,15 +190,6 @@ type ballot struct {
 	of *run
 }
 
-func (b ballot) check(ctx context.Context, pc *phase.Context) (d gate.Decision, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			err = panicked(b.plugin, phase.ToolGate, v)
-		}
-	}()
-	return b.gate.Check(ctx, pc)
-}
-
 // ballots lists the gates over the run's calls: those of the runs that delegated
 // to it first, each on its own run's state.
 func (r *run) ballots() []ballot {
@@ -240,7 +231,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 			v.Decision, v.Err = within(ctx, r.crew, limit, b.plugin, phase.ToolGate,
 				func(ctx context.Context) (gate.Decision, error) { return b.gate.Check(ctx, pc) })
 		} else {
-			v.Decision, v.Err = b.check(ctx, pc)
+			v.Decision, v.Err = call(ctx, b.plugin, phase.ToolGate, b.gate.Check, pc)
 		}
 		if v.Err == nil {
 			v.Err = usable(v.Decision)
@@ -264,7 +255,9 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		})
 		honour(v, sc.call.Call, yes)
 	}
-	pace.Learn(took)
+	if ctx.Err() == nil {
+		pace.Learn(took)
+	}
 	res := gate.Resolve(sc.call.Call, votes)
 	for _, c := range res.Clashes {
 		r.emit(sc, func(h Header) Event { return GateClashed{Header: h, Call: sc.call.Call.ID, Clash: c} })

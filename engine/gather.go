@@ -122,7 +122,9 @@ func (r *run) gather(ctx context.Context, sc scene, t *tier, rep *Report) (stop 
 		calls += g.attempts[i].calls
 		took += g.attempts[i].took
 	}
-	t.pace.Learn(took)
+	if ctx.Err() == nil { // else nobody knows how long those took that were given up on
+		t.pace.Learn(took)
+	}
 	count(&r.stats.hooks, calls)
 	rep.Commits += g.commits
 	rep.Retries += g.retries

@@ -578,3 +578,44 @@ func TestGatherEventsMarshal(t *testing.T) {
 		require.EqualValues(t, i+1, e.Head().Seq, "numbers have no gaps")
 	}
 }
+
+// Hooks that hang until they are given up on are not taken for quick: those of the next
+// phase begin at once, all of them.
+func TestGatherLearnsNothingFromHooksThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		var hangs atomic.Bool
+		hangs.Store(true)
+		hook := phase.HookFunc(func(context.Context, *phase.Context) (cmd phase.Command, err error) {
+			if hangs.Load() {
+				<-release
+			} else {
+				time.Sleep(time.Second)
+			}
+			return cmd, nil
+		})
+		var th *engine.Thread
+		th = gaThread(t, engine.Config{
+			Plugins: []engine.Plugin{engine.NewPlugin("two", func(r *engine.Registrar) error {
+				r.Hook(phase.StepEnd, hook)
+				r.Hook(phase.StepEnd, hook)
+				return nil
+			})},
+			Model: inference.ModelFunc(func(ctx context.Context, _ inference.Request) (inference.Response, error) {
+				for range 50 {
+					short, cancel := context.WithTimeout(ctx, time.Minute)
+					_, err := th.RunPhase(short, gaAgent, phase.StepEnd)
+					cancel()
+					require.ErrorIs(t, err, context.DeadlineExceeded)
+				}
+				hangs.Store(false)
+				start := time.Now()
+				_, err := th.RunPhase(ctx, gaAgent, phase.StepEnd)
+				require.Equal(t, time.Second, time.Since(start))
+				return inference.Response{Message: inference.Assistant("done")}, err
+			}),
+		})
+		gaRun(t, th)
+		close(release)
+	})
+}

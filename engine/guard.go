@@ -19,6 +19,17 @@ func guard(plugin string, p phase.Phase, fn func() error) (err error) {
 	return fn()
 }
 
+// call is guard for the parts that plugins register. It needs no closure.
+func call[T any](ctx context.Context, plugin string, p phase.Phase, fn func(context.Context, *phase.Context) (T, error), pc *phase.Context) (out T, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			var none T
+			out, err = none, panicked(plugin, p, v)
+		}
+	}()
+	return fn(ctx, pc)
+}
+
 func panicked(plugin string, p phase.Phase, v any) error {
 	return &PanicError{Plugin: plugin, Phase: p, Value: v, Stack: debug.Stack()}
 }

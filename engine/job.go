@@ -40,20 +40,11 @@ func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context,
 			return j.call(ctx, pc)
 		})
 	} else {
-		a.cmd, a.err = invoke(ctx, p, j, pc)
+		a.cmd, a.err = call(ctx, j.owner, p, j.call, pc)
 	}
 	a.calls++
 	a.ended = r.eng.clock()
 	a.took += a.ended - start
-}
-
-func invoke(ctx context.Context, p phase.Phase, j *job, pc *phase.Context) (cmd phase.Command, err error) {
-	defer func() {
-		if v := recover(); v != nil {
-			cmd, err = phase.Command{}, panicked(j.owner, p, v)
-		}
-	}()
-	return j.call(ctx, pc)
 }
 
 // tryAll calls every job once, all on pc, and returns what came of them in out, or in

@@ -38,7 +38,7 @@ func Into[T any](ctx context.Context, way Way, out []T, fn func(i, before int, o
 		return out
 	}
 	crew := way.Crew.orNone()
-	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(way.Limit), late: way.Late, all: make(chan struct{})}
+	f := &fan[T]{crew: crew, out: out, fn: fn, lost: lost, limit: int64(way.Limit), late: way.Late, all: make(chan struct{}), seen: -1}
 	if f.returned = f.few[:]; len(out) > len(f.few)*64 {
 		f.returned = make([]atomic.Uint64, (len(out)+63)/64)
 	}
@@ -70,7 +70,7 @@ type fan[T any] struct {
 	waiting atomic.Int64  // workers that were spawned and have not begun
 	over    atomic.Bool   // nobody waits any more
 	all     chan struct{} // closed when nothing is left
-	seen    int64         // what next was at the last look
+	seen    int64         // what next was at the last look, -1 before the first
 	late    func()        // for the first look
 
 	out      []T
