@@ -12,7 +12,7 @@ type Vote struct {
 	Decision Decision
 	Err      error         // the gate failed: counts as a block unless FailOpen
 	FailOpen bool          // a failure counts as no opinion
-	Took     time.Duration // does not count
+	Took     time.Duration // of the check; Resolve does not look at it
 }
 
 // Cause tells a deliberate outcome from one that a fault or a default brought about.
