@@ -5,48 +5,46 @@ import (
 	"runtime/debug"
 )
 
-// work delivers until the queue is empty. The caller has set idle.
-func (d *Dispatcher) work(collect func(Outcome)) {
-	q, more := d.next()
-	defer func() {
-		// Report may have ended this goroutine; someone has to carry on, or the queue would stand for ever.
-		if more {
-			go d.work(func(Outcome) {})
-		}
-	}()
-	for ; more; q, more = d.next() {
-		o, givenUp := d.deliver(q)
-		collect(o)
-		if !givenUp { // else the drain that gave it up reports it
-			d.report(o)
-		}
-	}
-}
+// work is a dispatcher as its line sees it.
+type work Dispatcher
 
-func (d *Dispatcher) deliver(q queued) (o Outcome, givenUp bool) {
-	o = q.failed(nil)
-	r, err := d.handlers.find(q.Effect)
+// Do delivers.
+func (w *work) Do(ctx context.Context, d Delivery) Outcome {
+	o := d.failed(nil)
+	r, err := w.handlers.find(d.Effect)
 	if err != nil {
 		o.Err = err
-		return o, q.end(nil)
+		return o
 	}
-	limit := d.config.Timeout
+	limit := w.config.Timeout
 	if own := r.Handler.timeout; own != nil {
 		limit = *own
 	}
-	ctx := context.WithValue(context.WithValue(q.ctx, idKey{}, q.ID), d, true)
+	ctx = context.WithValue(ctx, idKey{}, d.ID)
 	if limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, ErrTimeout)
 		defer cancel()
 	}
-	start := d.config.Now()
-	o.Err = call(ctx, r, q.Delivery)
-	o.Handler, o.Duration = r.Plugin, d.config.Now().Sub(start)
-	if givenUp = q.end(nil); givenUp {
-		o.Err = ErrUndelivered
+	start := w.config.Now()
+	o.Err = call(ctx, r, d)
+	o.Handler, o.Duration = r.Plugin, w.config.Now().Sub(start)
+	return o
+}
+
+func (w *work) After(a, b Delivery) bool { return a.ID.after(b.ID) }
+
+func (w *work) Refused(d Delivery, cause error) Outcome { return d.failed(cause) }
+
+func (w *work) Late(o Outcome) Outcome {
+	o.Err = ErrUndelivered
+	return o
+}
+
+func (w *work) Tell(o Outcome) {
+	if w.config.Report != nil {
+		w.config.Report(o)
 	}
-	return o, givenUp
 }
 
 // call runs the handler in a goroutine of its own, so that it can be left behind and may even end its goroutine. A

@@ -3,8 +3,8 @@ package effects
 import (
 	"context"
 	"errors"
-	"slices"
-	"sync"
+
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 )
 
 // Dispatcher delivers the effects of one run, one at a time, in commit order. It is cheap to make, starts no goroutine
@@ -13,21 +13,10 @@ import (
 type Dispatcher struct {
 	handlers *Handlers
 	config   Config
-
-	mu      sync.Mutex
-	queue   []queued
-	idle    chan struct{} // not nil while someone delivers, who alone takes from the queue; closed after that
-	current queued        // the delivery at work, if any
-	added   int           // effects added during the current work
-	closed  bool
+	line     pushseq.Line[Delivery, Outcome]
 }
 
-// queued keeps the context of a Deliver call until its effects are delivered.
-type queued struct {
-	ctx    context.Context //nolint:containedctx // it belongs to the delivery and goes with it
-	giveUp context.CancelCauseFunc
-	Delivery
-}
+var causes = pushseq.LineCauses{Full: ErrOverflow, Shut: ErrClosed, GivenUp: ErrUndelivered, Inside: ErrReentrant}
 
 // NewDispatcher returns a dispatcher for one run. A bad configuration is an [ErrBadConfig].
 func NewDispatcher(h *Handlers, c Config) (*Dispatcher, error) {
@@ -35,7 +24,9 @@ func NewDispatcher(h *Handlers, c Config) (*Dispatcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Dispatcher{handlers: h, config: c}, nil
+	d := &Dispatcher{handlers: h, config: c}
+	d.line.Work, d.line.Beside, d.line.Limit, d.line.Causes = (*work)(d), c.Mode == Background, c.Queue, &causes
+	return d, nil
 }
 
 // Check is [Handlers.Check] of the dispatcher's handlers.
@@ -54,31 +45,7 @@ func (d *Dispatcher) Deliver(ctx context.Context, deliveries []Delivery) []Outco
 	if len(deliveries) == 0 {
 		return nil
 	}
-	ctx = context.WithoutCancel(ctx)
-	d.mu.Lock()
-	var outcomes []Outcome
-	for _, one := range deliveries {
-		if err := d.admit(queued{ctx: ctx, Delivery: one}); err != nil {
-			outcomes = append(outcomes, one.failed(err))
-		}
-	}
-	work := d.idle == nil && len(d.queue) > 0
-	if work {
-		d.idle = make(chan struct{})
-	}
-	d.mu.Unlock()
-
-	for _, o := range outcomes {
-		d.report(o)
-	}
-	switch {
-	case !work:
-	case d.config.Mode == Background:
-		go d.work(func(Outcome) {})
-	default:
-		d.work(func(o Outcome) { outcomes = append(outcomes, o) })
-	}
-	return outcomes
+	return d.line.Put(context.WithoutCancel(ctx), deliveries)
 }
 
 // Drain waits until every effect delivered so far, and every effect those lead to, has an outcome. If ctx ends first,
@@ -92,97 +59,12 @@ func (d *Dispatcher) Drain(ctx context.Context) error { return d.drain(ctx, fals
 func (d *Dispatcher) Close(ctx context.Context) error { return d.drain(ctx, true) }
 
 func (d *Dispatcher) drain(ctx context.Context, closing bool) error {
-	if ctx.Value(d) != nil {
-		return ErrReentrant
-	}
-	for idle := d.whenIdle(closing); idle != nil; idle = d.whenIdle(closing) {
-		select {
-		case <-idle:
-		case <-ctx.Done():
-			return d.cutShort(ctx.Err(), closing)
-		}
-	}
-	return nil
-}
-
-// whenIdle returns a channel that is closed when the current work ends. If there is none it returns nil, and closes the
-// dispatcher in the same instant if asked to.
-func (d *Dispatcher) whenIdle(closing bool) <-chan struct{} {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.closed = d.closed || closing && d.idle == nil
-	return d.idle
-}
-
-func (d *Dispatcher) cutShort(cause error, closing bool) error {
-	d.mu.Lock()
-	left := d.queue
-	d.queue = nil
-	d.closed = d.closed || closing
-	if d.current.giveUp != nil && d.current.end(ErrUndelivered) {
-		d.current.giveUp = nil // it is counted once, and reported here, before the drain ends
-		left = slices.Insert(left, 0, d.current)
-	}
-	d.mu.Unlock()
-
-	for _, q := range left {
-		d.report(q.failed(ErrUndelivered))
-	}
-	if len(left) == 0 {
-		return nil
-	}
-	return &UndeliveredError{Count: len(left), Err: cause}
-}
-
-// admit puts one delivery into the queue, before those of later commits. The caller holds the mutex.
-func (d *Dispatcher) admit(q queued) error {
-	waiting := d.added
-	if d.config.Mode == Background {
-		waiting = len(d.queue)
-	}
+	left, err := d.line.Drain(ctx, closing)
 	switch {
-	case d.closed:
-		return ErrClosed
-	case waiting >= d.config.Queue:
-		return ErrOverflow
-	case d.idle != nil:
-		d.added++
+	case left > 0:
+		return &UndeliveredError{Count: left, Err: err}
+	case errors.Is(err, ErrReentrant):
+		return err
 	}
-	at := len(d.queue)
-	for at > 0 && d.queue[at-1].ID.after(q.ID) {
-		at--
-	}
-	d.queue = slices.Insert(d.queue, at, q)
 	return nil
-}
-
-// next takes the first delivery, or ends the work if there is none.
-func (d *Dispatcher) next() (queued, bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.queue) == 0 {
-		close(d.idle)
-		d.queue, d.idle, d.current, d.added = nil, nil, queued{}, 0
-		return queued{}, false
-	}
-	q := d.queue[0]
-	d.queue[0] = queued{}
-	d.queue = d.queue[1:]
-	q.ctx, q.giveUp = context.WithCancelCause(q.ctx)
-	d.current = q
-	return q, true
-}
-
-// end ends a delivery for that reason, which counts if it is the first, and reports whether a drain gave it up.
-func (q queued) end(reason error) (givenUp bool) {
-	q.giveUp(reason)
-	return errors.Is(context.Cause(q.ctx), ErrUndelivered)
-}
-
-func (d *Dispatcher) report(o Outcome) {
-	if d.config.Report == nil {
-		return
-	}
-	defer func() { _ = recover() }()
-	d.config.Report(o)
 }

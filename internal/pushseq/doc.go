@@ -16,7 +16,8 @@
 //	feed.Join(time.Now())
 //
 // A Relay passes them on to any number of functions in the goroutines of those who have
-// the values, and a Pile keeps them until somebody takes them all.
+// the values, and a Pile keeps them until somebody takes them all. A Line works on them one
+// at a time, in an order of theirs.
 //
 // It imports the standard library only.
 package pushseq
