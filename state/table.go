@@ -232,7 +232,7 @@ func (o *tableOp[K, V]) apply(cur cell, owned bool, at *stamp) (cell, error) {
 			return nil, errUnordered
 		}
 		next.live.entries.Delete(k)
-		next.dead.add(k, at)
+		next.dead.Note(k, at)
 	}
 	return next, nil
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Parts returns which parts of a list count for its value, and whether v is a list or
-// a block of this package: slots behind the end belong to longer lists that share the
-// block.
+// Parts returns which parts of a list count for its value, and whether v is a list, a
+// block or a Recent of this package: slots behind the end belong to longer lists that share
+// the block. Of a Recent nothing counts.
 func Parts(v reflect.Value) ([]reflect.Value, bool) {
 	t := v.Type()
 	switch {
@@ -22,6 +22,8 @@ func Parts(v reflect.Value) ([]reflect.Value, bool) {
 		return parts, true
 	case strings.HasPrefix(t.Name(), "Block["):
 		return []reflect.Value{v.FieldByName("Items")}, true
+	case strings.HasPrefix(t.Name(), "Recent["):
+		return nil, true
 	}
 	return nil, false
 }
