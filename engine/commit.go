@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -135,22 +135,11 @@ func (r *run) deliver(ctx context.Context, list []effects.Delivery) []effects.Ou
 // deliver delivers effects, which do not end with ctx but get no more than the grace
 // then.
 func (e *Engine) deliver(ctx context.Context, d *effects.Dispatcher, list []effects.Delivery) []effects.Outcome {
-	over, told := make(chan struct{}), make(chan struct{})
-	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
-		grace := time.NewTimer(e.config.Limits.Grace)
-		defer grace.Stop()
-		select {
-		case <-over:
-		case <-grace.C:
-			_ = d.Drain(ctx) // which has ended: gives up what is left
-		}
+	stop := fanout.Overdue(ctx, e.config.Limits.Grace, func() {
+		_ = d.Drain(ctx) // which has ended: gives up what is left
 	})
-	out := d.Deliver(ctx, list)
-	if close(over); !stop() {
-		<-told // what was given up counts before the caller goes on
-	}
-	return out
+	defer stop() // what was given up counts before the caller goes on
+	return d.Deliver(ctx, list)
 }
 
 // tooLate reports whether the dispatcher refused an effect because it had closed.

@@ -4,7 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
+
+	"github.com/ddd26017/fixpoint/internal/fanout"
 )
 
 // acquire takes the thread's lease, where there is one to take, or joins those in this
@@ -77,34 +78,16 @@ func (r *run) hold(ctx context.Context) (held context.Context, stop func()) {
 		return ctx, func() {}
 	}
 	leaser, limit, lease := r.eng.config.Journal.(Leaser), r.eng.config.Limits.Lease, *r.lease
-	ctx, lost := context.WithCancelCause(ctx)
-	renewing, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		tick := time.NewTicker(limit/3 + 1)
-		defer tick.Stop()
-		for {
-			select {
-			case <-renewing.Done():
-				return
-			case <-tick.C:
-			}
-			_, err := within(renewing, nil, limit/3+1, "Config.Journal", 0, func(ctx context.Context) (Lease, error) {
-				return leaser.Renew(ctx, lease, limit)
-			})
-			// Another error may pass; if it does not, the next commit will tell.
-			if errors.Is(err, ErrFenced) {
-				lost(fmt.Errorf("engine: thread %s: %w", lease.Thread, err))
-				return
-			}
+	while := limit/3 + 1
+	return fanout.Repeat(ctx, while, func(ctx context.Context) error {
+		_, err := within(ctx, nil, while, "Config.Journal", 0, func(ctx context.Context) (Lease, error) {
+			return leaser.Renew(ctx, lease, limit)
+		})
+		if errors.Is(err, ErrFenced) {
+			return fmt.Errorf("engine: thread %s: %w", lease.Thread, err)
 		}
-	}()
-	return ctx, func() {
-		cancel()
-		<-done
-		lost(nil)
-	}
+		return nil // another error may pass; if it does not, the next commit will tell
+	})
 }
 
 // giveUp ends the use of a lease. The last one to do so releases it.
