@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"sync"
 
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/internal/pushseq"
@@ -140,17 +139,22 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 	r.out.Rouse()
 	start := r.now()
 	sent := req.Clone()
-	chunks := &chunkSink{r: r, sc: sc, open: true}
+	chunks := pushseq.NewTap(func(c inference.Chunk) {
+		if c.Text != "" {
+			r.emit(sc, func(h Header) Event { return InferenceChunk{Header: h, Text: c.Text} })
+			r.out.Rouse()
+		}
+	})
 	resp, err := detached(ctx, r.crew, "model "+a.spec.ModelID, sc.phase, func(ctx context.Context) (inference.Response, error) {
 		if a.model == nil {
 			return inference.Response{}, errNoModel
 		}
 		if s, ok := a.model.(inference.Streamer); ok && r.eng.config.Stream {
-			return inference.Collect(pushseq.Tee(s.Stream(ctx, sent), chunks.emit))
+			return inference.Collect(chunks.On(s.Stream(ctx, sent)))
 		}
 		return a.model.Generate(ctx, sent)
 	})
-	chunks.close()
+	chunks.Shut() // a stream that was given up on must not speak any more
 	if err == nil {
 		err = inference.ValidateResponse(resp)
 	}
@@ -163,36 +167,6 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 }
 
 var errNoModel = errors.New("engine: the agent has no model; set Config.Model or put its model_id into Config.Models")
-
-// chunkSink turns chunks into events until the call is over: a stream that was
-// given up on must not speak any more.
-type chunkSink struct {
-	r  *run
-	sc scene
-
-	mu   sync.Mutex
-	open bool
-}
-
-// emit tells of a chunk, and whether the stream may go on.
-func (s *chunkSink) emit(c inference.Chunk) bool {
-	if c.Text == "" {
-		return true
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open {
-		s.r.emit(s.sc, func(h Header) Event { return InferenceChunk{Header: h, Text: c.Text} })
-		s.r.out.Rouse()
-	}
-	return s.open
-}
-
-func (s *chunkSink) close() {
-	s.mu.Lock()
-	s.open = false
-	s.mu.Unlock()
-}
 
 // remember commits what the model said: the message, its usage, and its tool
 // calls in place of the former step's.

@@ -6,7 +6,7 @@
 //		...
 //	}
 //
-// Tee lets somebody else look on. A Feed is for a consumer that is a function: it gets the values in order, beside
+// A Tap lets somebody else look on. A Feed is for a consumer that is a function: it gets the values in order, beside
 // the work, which waits for it only so long.
 //
 //	feed := pushseq.NewFeed(watch, 64, time.Second)

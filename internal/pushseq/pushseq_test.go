@@ -27,7 +27,7 @@ func ExampleOf() {
 	// "" no more
 }
 
-func TestTee(t *testing.T) {
+func TestTap(t *testing.T) {
 	work := func(_ context.Context, push func(int)) error {
 		for i := range 3 {
 			push(i)
@@ -36,14 +36,17 @@ func TestTee(t *testing.T) {
 	}
 	for stopAt := range 4 {
 		seen, got := []int{}, []int{}
-		see := func(v int) bool { seen = append(seen, v); return v != stopAt }
-		for v := range pushseq.Tee(pushseq.Of(t.Context(), work, pushseq.Causes{}), see) {
+		tap := pushseq.NewTap(func(v int) { seen = append(seen, v) })
+		for v := range tap.On(pushseq.Of(t.Context(), work, pushseq.Causes{})) {
 			got = append(got, v)
+			if v == stopAt {
+				tap.Shut()
+			}
 		}
-		require.Equal(t, []int{0, 1, 2}[:stopAt], got)
-		require.Equal(t, []int{0, 1, 2}[:min(stopAt+1, 3)], seen)
+		require.Equal(t, []int{0, 1, 2}[:min(stopAt+1, 3)], got)
+		require.Equal(t, got, seen)
 	}
-	require.Nil(t, pushseq.Tee[int](nil, nil))
+	require.Nil(t, pushseq.NewTap(func(int) {}).On(nil))
 }
 
 func TestLeavingTheLoopStopsTheWork(t *testing.T) {
