@@ -58,9 +58,15 @@ func (c *chain) save(next *state.Snapshot, d state.Delta, notes []any) (err erro
 	if commit.Record, err = encodeRecord(d); err != nil {
 		return err
 	}
-	ids, err := c.outgoing(&commit, next.Revision(), notes)
-	if err != nil {
-		return err
+	var ids []effects.ID
+	if c.outbox() {
+		var list []effects.Delivery
+		for _, n := range notes {
+			list = n.(note).deliveries(list, 0, next)
+		}
+		if ids, err = c.pack(&commit, list); err != nil {
+			return err
+		}
 	}
 	// An import is not in the journal by itself.
 	whole := c.whole.Swap(false) || next.Revision() != c.kept+1

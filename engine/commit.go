@@ -154,20 +154,10 @@ func (e *Engine) dispatcher(m effects.Mode, report func(effects.Outcome)) (*effe
 
 // deliveries appends the effects of one commit, in batch order.
 func (r *run) deliveries(to []effects.Delivery, snap *state.Snapshot, batches []state.Batch) []effects.Delivery {
-	n := 0
+	first := len(to)
 	for i := range batches {
-		of, ok := batches[i].Note.(note)
-		if !ok {
-			continue
-		}
-		for _, e := range of.effects {
-			to = append(to, effects.Delivery{
-				ID:       effects.ID{Run: r.info.ID, Revision: snap.Revision(), Index: n},
-				Effect:   e,
-				Owner:    of.owner,
-				Snapshot: snap,
-			})
-			n++
+		if n, ok := batches[i].Note.(note); ok {
+			to = n.deliveries(to, first, snap)
 		}
 	}
 	return to

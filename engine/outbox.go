@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/state"
 )
 
 // effectLane is the lane of the outbox that durable effects are in.
@@ -19,6 +20,16 @@ const effectLane = "effects"
 type note struct {
 	run, owner string
 	effects    []effects.Effect
+}
+
+// deliveries appends the effects of the note. Their ids count all effects of the commit,
+// of which to has those from first on.
+func (n note) deliveries(to []effects.Delivery, first int, snap *state.Snapshot) []effects.Delivery {
+	for _, e := range n.effects {
+		id := effects.ID{Run: n.run, Revision: snap.Revision(), Index: len(to) - first}
+		to = append(to, effects.Delivery{ID: id, Effect: e, Owner: n.owner, Snapshot: snap})
+	}
+	return to
 }
 
 // parcel is the body of an outbox entry.
@@ -38,45 +49,27 @@ func (c *chain) outbox() bool {
 	return ok
 }
 
-// outgoing adds the durable effects of a commit's batches to it and returns their
-// ids. Ids count all effects of the commit, as deliveries does.
-func (c *chain) outgoing(commit *JournalCommit, revision uint64, notes []any) (ids []effects.ID, err error) {
-	if !c.outbox() {
-		return nil, nil
-	}
-	index := 0
-	for _, n := range notes {
-		n := n.(note)
-		for _, f := range n.effects {
-			id := effects.ID{Run: n.run, Revision: revision, Index: index}
-			if ids, err = c.pack(commit, ids, id, f, n.owner); err != nil {
-				return nil, err
-			}
-			index++
+// pack adds the durable ones of the effects to a commit and returns their ids.
+func (c *chain) pack(commit *JournalCommit, list []effects.Delivery) (ids []effects.ID, err error) {
+	for _, d := range list {
+		if !d.Effect.Durable() {
+			continue
 		}
+		payload, err := d.Effect.JSON()
+		if err != nil {
+			return nil, err
+		}
+		body, err := encodeRecord(parcel{ID: d.ID, Effect: d.Effect.Name(), Owner: d.Owner, Payload: payload})
+		if err != nil {
+			return nil, err
+		}
+		entry := JournalEffect{Lane: effectLane, Body: body}
+		if c.eng.config.Journal.Caps().MultiProcess {
+			entry.NotBefore = c.eng.config.Now().Add(c.eng.config.Limits.OutboxDelay) // others leave it to this process for a while
+		}
+		commit.Effects, ids = append(commit.Effects, entry), append(ids, d.ID)
 	}
 	return ids, nil
-}
-
-// pack adds an effect to a commit and to the ids of its effects, if it is durable.
-func (c *chain) pack(commit *JournalCommit, ids []effects.ID, id effects.ID, f effects.Effect, owner string) ([]effects.ID, error) {
-	if !f.Durable() {
-		return ids, nil
-	}
-	payload, err := f.JSON()
-	if err != nil {
-		return nil, err
-	}
-	body, err := encodeRecord(parcel{ID: id, Effect: f.Name(), Owner: owner, Payload: payload})
-	if err != nil {
-		return nil, err
-	}
-	entry := JournalEffect{Lane: effectLane, Body: body}
-	if c.eng.config.Journal.Caps().MultiProcess {
-		entry.NotBefore = c.eng.config.Now().Add(c.eng.config.Limits.OutboxDelay) // others leave it to this process for a while
-	}
-	commit.Effects = append(commit.Effects, entry)
-	return append(ids, id), nil
 }
 
 // outlet is the chain that the run's effects go out by: that of the run at the top,
@@ -95,13 +88,7 @@ func (r *run) carry(list []effects.Delivery) {
 		return
 	}
 	var commit JournalCommit
-	var ids []effects.ID
-	var err error
-	for _, d := range list {
-		if ids, err = c.pack(&commit, ids, d.ID, d.Effect, d.Owner); err != nil {
-			break
-		}
-	}
+	ids, err := c.pack(&commit, list)
 	if err == nil && len(ids) > 0 {
 		c.mu.Lock()
 		if err = c.broken; err == nil {
