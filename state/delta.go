@@ -89,35 +89,38 @@ func (s *Store) Apply(d Delta) (Result, error) {
 		if err := e.check(names); err != nil {
 			return Result{Snapshot: now}, err
 		}
-		k := s.schema.named[e.Name]
-		if k == nil {
-			var err error
-			if kept, err = patchKept(kept, e); err != nil {
-				return Result{Snapshot: now}, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
-			}
-			continue
+		var err error
+		var u Update
+		if k := s.schema.named[e.Name]; k != nil {
+			u, err = k.read(now.cell(k), e)
+			batch.Updates = append(batch.Updates, u)
+		} else {
+			kept, err = patchKept(kept, e)
 		}
-		if e.Part == PartReset {
-			batch.Updates = append(batch.Updates, Update{d: k, verb: verbReset})
-			continue
-		}
-		o, err := guard(k.name, func() (importOp, error) {
-			if err := refuseNewer(e.Version, k.version); err != nil {
-				return nil, err
-			}
-			if e.Part == PartWhole {
-				return k.impl.decode(e.Raw, e.Version)
-			}
-			return k.impl.patch(now.cell(k), e)
-		})
 		if err != nil {
-			return Result{Snapshot: now}, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+			return Result{Snapshot: now}, e.fault(err)
 		}
-		batch.Updates = append(batch.Updates, Update{k, o, verbImport})
 	}
 	return s.commit([]Batch{batch}, func(next *Snapshot) {
 		next.rev, next.kept = max(next.rev, d.Revision), kept
 	})
+}
+
+// read decodes a change of the key, whose cell is cur, to the update that makes it.
+func (d *def) read(cur cell, e DeltaEntry) (Update, error) {
+	if e.Part == PartReset {
+		return Update{d: d, verb: verbReset}, nil
+	}
+	o, err := guard(d.name, func() (importOp, error) {
+		if err := refuseNewer(e.Version, d.version); err != nil {
+			return nil, err
+		}
+		if e.Part == PartWhole {
+			return d.impl.decode(e.Raw, e.Version)
+		}
+		return d.impl.patch(cur, e)
+	})
+	return Update{d, o, verbImport}, err
 }
 
 // patchKept changes the kept value of a key that nobody registered, which can be

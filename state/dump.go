@@ -151,10 +151,15 @@ func (e *DumpEntry) check(names map[string]bool) (err error) {
 		err = errors.New("the value (raw) is missing")
 	}
 	if err != nil {
-		return &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+		return e.fault(err)
 	}
 	names[e.Name], e.Raw = true, raw
 	return nil
+}
+
+// fault says of an entry that it cannot be read.
+func (e *DumpEntry) fault(err error) error {
+	return &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
 }
 
 // checked returns the entries sorted and checked, in a slice of their own.

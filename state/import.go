@@ -42,16 +42,11 @@ func (s *Store) Import(d Dump, p UnknownPolicy) (Result, error) {
 			unknown = append(unknown, e)
 			continue
 		}
-		o, err := guard(k.name, func() (importOp, error) {
-			if err := refuseNewer(e.Version, k.version); err != nil {
-				return nil, err
-			}
-			return k.impl.decode(e.Raw, e.Version)
-		})
+		u, err := k.read(nil, DeltaEntry{DumpEntry: e})
 		if err != nil {
-			return now, &DecodeError{Key: e.Name, Version: e.Version, Offset: -1, Err: err}
+			return now, e.fault(err)
 		}
-		batch.Updates = append(batch.Updates, Update{k, o, verbImport})
+		batch.Updates = append(batch.Updates, u)
 	}
 	return s.commit([]Batch{batch}, func(next *Snapshot) {
 		next.rev = max(next.rev, d.Revision+1)
