@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/internal/jsonpos"
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -86,13 +87,8 @@ func (h *Handlers) Check(effects ...Effect) error {
 
 // All yields the handlers in order of their effects' names.
 func (h *Handlers) All() iter.Seq[Registered] {
-	return func(yield func(Registered) bool) {
-		for _, name := range slices.Sorted(maps.Keys(h.table())) {
-			if !yield(h.byName[name]) {
-				return
-			}
-		}
-	}
+	names := slices.Sorted(maps.Keys(h.table()))
+	return pushseq.Map(slices.Values(names), func(name string) Registered { return h.byName[name] })
 }
 
 // Restore makes an effect of what [Effect.JSON] returned, in another process perhaps, so that an outbox can deliver it

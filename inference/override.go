@@ -5,6 +5,8 @@ import (
 	"iter"
 	"slices"
 	"strings"
+
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 )
 
 // Field names one thing an [Override] can set, by its JSON name.
@@ -149,13 +151,8 @@ func (o Override) Fields() iter.Seq2[Field, JSON] {
 
 // Dropped yields the fields that are dropped, in order of their names.
 func (o Override) Dropped() iter.Seq[Field] {
-	return func(yield func(Field) bool) {
-		for name := range o.normal().dropped.All() {
-			if !yield(Field(name)) {
-				return
-			}
-		}
-	}
+	names := pushseq.Keys(o.normal().dropped.All())
+	return pushseq.Map(names, func(name string) Field { return Field(name) })
 }
 
 // Validate returns a [*FieldError] for a field with a value that no model could accept, or for a dropped field that

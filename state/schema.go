@@ -9,6 +9,8 @@ import (
 	"sync"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 )
 
 // Schema is a checked set of keys, from which any number of stores can be
@@ -59,13 +61,7 @@ func NewSchema(keys ...AnyKey) (*Schema, error) {
 
 // Keys yields the keys by name.
 func (s *Schema) Keys() iter.Seq[AnyKey] {
-	return func(yield func(AnyKey) bool) {
-		for _, d := range s.byName {
-			if !yield(d.handle) {
-				return
-			}
-		}
-	}
+	return pushseq.Map(slices.Values(s.byName), func(d *def) AnyKey { return d.handle })
 }
 
 // slot finds a key, without a map in the usual case.

@@ -3,6 +3,8 @@ package state
 import (
 	"cmp"
 	"iter"
+
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 )
 
 // Set is a persistent sorted set in the state. Any number of batches may add
@@ -28,15 +30,7 @@ func (s Set[T]) Has(snap *Snapshot, v T) bool { return Table[T, T](s).Has(snap, 
 func (s Set[T]) Len(snap *Snapshot) int { return Table[T, T](s).Len(snap) }
 
 // All yields the elements in ascending order.
-func (s Set[T]) All(snap *Snapshot) iter.Seq[T] {
-	return func(yield func(T) bool) {
-		for v := range Table[T, T](s).All(snap) {
-			if !yield(v) {
-				return
-			}
-		}
-	}
-}
+func (s Set[T]) All(snap *Snapshot) iter.Seq[T] { return pushseq.Keys(Table[T, T](s).All(snap)) }
 
 // Add returns the update that adds elements. It touches them beside others,
 // also those that the set has already.

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/internal/sorted"
 )
 
@@ -112,11 +113,7 @@ func (d *tableDef[K, V]) value(c cell) any {
 	if d.own == nil {
 		return view
 	}
-	items := make([]K, 0, view.Len())
-	for k := range view.All() {
-		items = append(items, k)
-	}
-	return items
+	return slices.AppendSeq(make([]K, 0, view.Len()), pushseq.Keys(view.All()))
 }
 
 func (d *tableDef[K, V]) encode(c cell) ([]byte, error) {

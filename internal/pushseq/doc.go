@@ -17,7 +17,7 @@
 //
 // A Relay passes them on to any number of functions in the goroutines of those who have
 // the values, and a Pile keeps them until somebody takes them all. A Line works on them one
-// at a time, in an order of theirs.
+// at a time, in an order of theirs. Map and Keys make another sequence of one.
 //
 // It imports the standard library only.
 package pushseq
