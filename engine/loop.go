@@ -164,7 +164,12 @@ func (r *run) start(ctx context.Context) ending {
 	if err != nil {
 		return r.failed(ctx, errors.Join(err, r.applyAll(scene{}, begun)))
 	}
-	if err := r.phase(ctx, scene{phase: phase.RunStart}); err != nil {
+	return r.passed(ctx, phase.RunStart)
+}
+
+// passed runs a phase. An ending means that the run must end behind it.
+func (r *run) passed(ctx context.Context, p phase.Phase) ending {
+	if err := r.phase(ctx, scene{phase: p}); err != nil {
 		return r.failed(ctx, err)
 	}
 	return r.boundary(ctx)
@@ -244,10 +249,7 @@ func (r *run) inStep(ctx context.Context) ending {
 		return r.afterModel(ctx, r.remembered()) // the step of a run whose process ended
 	}
 	for _, p := range []phase.Phase{phase.StepStart, phase.BeforeInference} {
-		if err := r.phase(ctx, scene{phase: p}); err != nil {
-			return r.failed(ctx, err)
-		}
-		if end := r.boundary(ctx); end.reason != "" {
+		if end := r.passed(ctx, p); end.reason != "" {
 			return end
 		}
 	}
@@ -258,12 +260,8 @@ func (r *run) inStep(ctx context.Context) ending {
 	after, cancel := r.settling(ctx)
 	err = r.phase(after, scene{phase: phase.AfterInference, err: x.err})
 	cancel()
-	var calls []inference.ToolCall
-	if x.response != nil {
-		calls = x.response.Message.ToolCalls
-	}
 	if err != nil {
-		return r.failed(ctx, errors.Join(err, r.closeCalls(ctx, calls)))
+		return r.failed(ctx, errors.Join(err, r.closeCalls(ctx, x.calls())))
 	}
 	return r.afterModel(ctx, x)
 }
@@ -271,11 +269,7 @@ func (r *run) inStep(ctx context.Context) ending {
 // afterModel is the rest of a step: its tool calls, from wherever they stand, and
 // StepEnd.
 func (r *run) afterModel(ctx context.Context, x *exchange) ending {
-	var calls []inference.ToolCall
-	if x.response != nil {
-		calls = x.response.Message.ToolCalls
-	}
-	if len(calls) > 0 {
+	if calls := x.calls(); len(calls) > 0 {
 		waiting, err := r.tools(ctx, calls)
 		if err != nil {
 			return r.failed(ctx, err)
@@ -294,6 +288,14 @@ func (r *run) afterModel(ctx context.Context, x *exchange) ending {
 		return r.failed(ctx, err)
 	}
 	return ending{}
+}
+
+// calls are what the model asked for.
+func (x *exchange) calls() []inference.ToolCall {
+	if x.response == nil {
+		return nil
+	}
+	return x.response.Message.ToolCalls
 }
 
 // exchange asks the model. The error is a fault of the run; the model's own is in
@@ -340,7 +342,7 @@ func (r *run) afterStep(ctx context.Context) ending {
 	if err != nil {
 		return r.failed(ctx, err)
 	}
-	if !handed && x.err == nil && len(x.response.Message.ToolCalls) == 0 {
+	if !handed && x.err == nil && len(x.calls()) == 0 {
 		if end := r.natural(ctx); end.reason != "" {
 			return end
 		}
