@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ddd26017/fixpoint/internal/enum"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -18,13 +19,10 @@ const (
 	Background
 )
 
+var modes = enum.Names{Package: "effects", Texts: []string{"inline", "background"}}
+
 // String returns "inline" or "background".
-func (m Mode) String() string {
-	if m > Background {
-		return fmt.Sprintf("Mode(%d)", uint8(m))
-	}
-	return [...]string{"inline", "background"}[m]
-}
+func (m Mode) String() string { return modes.Text("Mode", uint8(m)) }
 
 // DefaultQueue is the length of the queue when Config.Queue is zero.
 const DefaultQueue = 1024
