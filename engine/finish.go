@@ -70,13 +70,8 @@ func (r *run) closeRun(ctx context.Context, end ending, errs []error) *Result {
 // closeOpen concludes the calls that have no result yet: the run, or its process, may
 // have ended before it came to them.
 func (r *run) closeOpen(ctx context.Context) error {
-	var open []inference.ToolCall
-	for _, c := range stepCalls(r.th.store.Snapshot()) {
-		if !c.Settled {
-			open = append(open, c.Call)
-		}
-	}
-	return r.closeCalls(ctx, open)
+	calls := stepCalls(r.th.store.Snapshot())
+	return r.closeCalls(ctx, each(calls, func(c CallState) inference.ToolCall { return c.Call }))
 }
 
 func (r *run) result(end ending) *Result {

@@ -50,9 +50,7 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 		if err != nil {
 			return err
 		}
-		lost := map[int]bool{}
 		for _, rej := range res.Rejected {
-			lost[rej.Index] = true
 			kept[rej.Index].refuse(rej.Err)
 			r.conflict(kept[rej.Index].sc, rej.Err, "refused")
 		}
@@ -61,7 +59,7 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 		}
 		accepted := batches[:0:0]
 		for i, b := range batches {
-			if !lost[i] {
+			if !kept[i].refused {
 				accepted = append(accepted, b)
 			}
 		}
@@ -120,7 +118,8 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 	c := r.callState(p.sc.call.Call.ID)
 	switch {
 	case c.After && c.Status == CallResuming:
-		result, err = r.released(settle, p, result, c)
+		last := c.Answers[len(c.Answers)-1] // the decision about a withheld result
+		result, err = r.answered(settle, p, result, last.Ticket, last.Answer)
 	case c.Status != CallSuspended || before.Status == CallSuspended && !before.Ended:
 		// Nobody withheld it.
 	case ctx.Err() == nil && phaseErr == nil && !r.ended() && !p.closing:
@@ -170,12 +169,7 @@ func (r *run) withheld(ctx context.Context, p *passage, result inference.ToolRes
 	return result, false, err
 }
 
-// released applies the decision about a withheld result.
-func (r *run) released(ctx context.Context, p *passage, result inference.ToolResult, c CallState) (inference.ToolResult, error) {
-	last := c.Answers[len(c.Answers)-1]
-	return r.answered(ctx, p, result, last.Ticket, last.Answer)
-}
-
+// answered applies the decision about a withheld result.
 func (r *run) answered(ctx context.Context, p *passage, result inference.ToolResult, t gate.Ticket, a phase.Answer) (inference.ToolResult, error) {
 	v := verdict{call: p.sc.call.Call}
 	a.Args = "" // the tool has run
