@@ -125,8 +125,12 @@ func (s *sent) add(ids []effects.ID, thread string, revision uint64) {
 	}
 }
 
-// over notes how a delivery went. One that failed stays in the outbox.
-func (s *sent) over(o effects.Outcome) {
+// over notes how a delivery went, where there is an outbox. One that failed stays in it.
+func (c *chain) over(o effects.Outcome) {
+	if c == nil {
+		return
+	}
+	s := &c.sent
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	ref, ok := s.refs[o.ID]
@@ -138,13 +142,6 @@ func (s *sent) over(o effects.Outcome) {
 		s.done = append(s.done, ref)
 	} else {
 		s.all.Delete(ref)
-	}
-}
-
-// over is [sent.over] of a thread that may have no journal.
-func (c *chain) over(o effects.Outcome) {
-	if c != nil {
-		c.sent.over(o)
 	}
 }
 
