@@ -60,9 +60,7 @@ type past struct {
 func (p *past) revision(before *past) Revision {
 	if p.keys == nil && before != nil {
 		changed, _ := diff(before.snap, p.snap) // what cannot be encoded has no names
-		for _, d := range changed {
-			p.keys = append(p.keys, d.Key)
-		}
+		p.keys = each(changed, func(d KeyDiff) string { return d.Key })
 	}
 	l := lifecycle(p.snap)
 	return Revision{Revision: p.snap.Revision(), Time: p.time, Run: l.Run, Step: l.Step, Status: l.Status, Keys: p.keys}

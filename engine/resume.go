@@ -210,10 +210,7 @@ func (r *run) remembered() *exchange {
 // askedFor returns the message that asked for the current step's calls. Others may
 // have come behind it while the run waited, or it may be gone from the history.
 func askedFor(snap *state.Snapshot) inference.Message {
-	var calls []inference.ToolCall
-	for _, c := range stepCalls(snap) {
-		calls = append(calls, c.Call)
-	}
+	calls := each(stepCalls(snap), func(c CallState) inference.ToolCall { return c.Call })
 	history := Transcript.Get(snap)
 	for i := history.Len() - 1; i >= 0; i-- {
 		m := history.At(i)

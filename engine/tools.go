@@ -301,10 +301,7 @@ func (r *run) tool(name string) (Tool, bool) {
 }
 
 func (r *run) unknownTool(name string) string {
-	var known []string
-	for _, t := range r.offered() {
-		known = append(known, t.Name)
-	}
+	known := each(r.offered(), func(t inference.ToolSpec) string { return t.Name })
 	text := fmt.Sprintf("there is no tool %q", name)
 	if n := nearest(name, known); n != "" {
 		text += fmt.Sprintf("; did you mean %q?", n)
