@@ -101,25 +101,15 @@ func (e *Engine) suits(ctx context.Context, t gate.Ticket, value inference.JSON)
 // formed checks a value against what a ticket's kind and choices say of it.
 func formed(t gate.Ticket, value inference.JSON) (err error) {
 	var picked, choices []string
-	switch t.Kind {
-	case gate.Text, gate.Secret, gate.Choice, gate.Confirm:
-		var text *string
-		if t.Kind == gate.Confirm && t.Choices == "" {
-			return nil
-		}
-		if err = value.Decode(&text); text == nil {
-			return cmp.Or(err, errNoValue)
-		}
-		picked = []string{*text}
-	case gate.MultiChoice:
-		if err = value.Decode(&picked); picked == nil {
-			return cmp.Or(err, errNoValue)
-		}
-	case gate.Form:
-		var fields map[string]inference.JSON
-		if err = value.Decode(&fields); fields == nil {
-			return cmp.Or(err, errNoValue)
-		}
+	switch {
+	case t.Kind == gate.Confirm && t.Choices == "":
+	case slices.Contains([]gate.TicketKind{gate.Text, gate.Secret, gate.Choice, gate.Confirm}, t.Kind):
+		picked = make([]string, 1)
+		picked[0], err = given[string](value)
+	case t.Kind == gate.MultiChoice:
+		picked, err = given[[]string](value)
+	case t.Kind == gate.Form:
+		_, err = given[map[string]inference.JSON](value)
 	}
 	if t.Choices == "" || err != nil {
 		return err
@@ -133,6 +123,15 @@ func formed(t gate.Ticket, value inference.JSON) (err error) {
 		}
 	}
 	return nil
+}
+
+// given decodes a value that must be there.
+func given[T any](value inference.JSON) (v T, err error) {
+	var some *T
+	if err = value.Decode(&some); some == nil {
+		return v, cmp.Or(err, errNoValue)
+	}
+	return *some, err
 }
 
 var errNoValue = errors.New("there is none")
