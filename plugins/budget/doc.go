@@ -6,4 +6,8 @@
 //	"budget": {"tokens": 50000, "warn_at": 0.8}
 //
 // Unlike a stop condition of the spec it lets the model finish in good time.
+//
+// It counts tokens, whatever they cost, and one run. Use plugin cost when the measure
+// is money, or a whole thread, and plugin tokens to have the model know its budget and
+// the fill of its context window all along.
 package budget
