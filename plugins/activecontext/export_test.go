@@ -1,0 +1,4 @@
+package activecontext
+
+// Paths is what finds the files that arguments name.
+var Paths = paths
