@@ -14,7 +14,9 @@ import (
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/budget"
 	"github.com/ddd26017/fixpoint/plugins/cost"
+	"github.com/ddd26017/fixpoint/plugins/tokens"
 	"github.com/ddd26017/fixpoint/store/faultstore"
 	"github.com/ddd26017/fixpoint/store/memstore"
 )
@@ -427,6 +429,26 @@ func TestTellFails(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, phase.ReasonNatural, res.Reason)
 	require.Contains(t, enginetest.Select[engine.EffectFinished](rec.Events())[0].Error, "nobody there")
+}
+
+// The plugins about tokens and money work side by side: the first limit reached ends the
+// run.
+func TestSideBySide(t *testing.T) {
+	for section, want := range map[string]phase.Reason{
+		`{"prices": {"*": {"input": 1}}, "limit": 2}`: cost.ReasonLimit,
+		`{"prices": {"*": {"input": 1}}, "limit": 9}`: phase.ReasonTokenBudget,
+	} {
+		model := steps(9)
+		eng := start(t, &book{}, model, budget.New(), tokens.New())
+		s := spec(section)
+		s.Sections["budget"], s.Sections["tokens"] = `{"tokens": 4000000, "warn_at": 0}`, `{"budget": 4000000}`
+		res, err := eng.Run(t.Context(), s, prompt())
+		require.NoError(t, err)
+		require.NoError(t, res.Err)
+		require.Equal(t, want, res.Reason)
+		require.Contains(t, notes(model.Requests()[1]), "This run has used 1000000 of its 4000000 tokens; 3000000 are left.")
+		require.Empty(t, eng.Describe().Conflicts)
+	}
 }
 
 func TestFaultySettings(t *testing.T) {
