@@ -58,6 +58,8 @@ var (
 	// it through, no hides it from the model, and UseAsResult replaces it. The tool
 	// does not run again.
 	WithholdResult = phase.NewAction[gate.Ticket]("fixpoint.withhold_result", phase.AfterToolExecute)
+	// HandOver is HandOff as an action, so that gates can have a say.
+	HandOver = phase.NewAction[string]("fixpoint.hand_over", phase.StepEnd)
 )
 
 // HandOff returns the update that makes another agent take the run over at the
@@ -103,6 +105,10 @@ func (builtins) Register(r *Registrar) error {
 		}),
 		SuspendCall.Handle(suspendCall),
 		WithholdResult.Handle(suspendCall),
+		HandOver.Handle(func(_ context.Context, _ *phase.Context, agent string) (cmd phase.Command, err error) {
+			cmd.Update(HandOff(agent))
+			return cmd, nil
+		}),
 	)
 	return nil
 }

@@ -35,6 +35,10 @@ func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
 			entry := r.eng.actions[left[0].Action.Name()]
 			n := together(left, entry.handler)
 			limit := cmp.Or(entry.handler.Deadline(), r.eng.config.Limits.ActionTimeout)
+			gates := r.ballots(entry.handler.Name())
+			if len(gates) > 0 {
+				n = 1
+			}
 			now := single
 			if now == nil || n > 1 || limit > 0 { // one that was given up on may still have its own
 				now = newTurns(n)
@@ -43,6 +47,7 @@ func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
 				single = now
 			}
 			now.set(entry, limit, left[:n])
+			now.list[0].gated = now.gate(r, sc, gates)
 			if err := r.runActions(ctx, sc, now, rep); err != nil {
 				return err
 			}
@@ -109,6 +114,7 @@ type turn struct {
 	Pending
 	key     uint64
 	handler phase.ActionHandler
+	gated   *gated // nil without gates
 	remove  [1]state.Update
 }
 
@@ -133,6 +139,13 @@ func (t *turn) call(ctx context.Context, pc *phase.Context) (phase.Command, erro
 	if !queue.Has(pc.Snapshot(), t.key) {
 		return phase.Command{}, errTaken
 	}
+	if t.gated != nil {
+		return t.gated.call(ctx, pc, t)
+	}
+	return t.handle(ctx, pc)
+}
+
+func (t *turn) handle(ctx context.Context, pc *phase.Context) (phase.Command, error) {
 	return t.handler.Handle(&scheduled{ctx, t.Plugin}, pc, t.Action)
 }
 
@@ -182,6 +195,9 @@ func (r *run) settleActions(ctx context.Context, sc scene, now *turns, g *gather
 		}
 		done := ActionReport{ID: q.ID, Action: g.jobs[i].id, Plugin: q.Plugin, Round: sc.round,
 			Status: ActionDone, Duration: a.took, Err: a.err}
+		if q.gated != nil {
+			done.Status, done.By, done.Reason = q.gated.ruling.status, q.gated.ruling.by, q.gated.ruling.reason
+		}
 		if a.err != nil {
 			if ctx.Err() != nil {
 				// The run is being cancelled: the action stays queued, it did not fail.
@@ -208,7 +224,7 @@ func (r *run) actionDone(sc scene, a ActionReport) {
 func (r *run) tellAction(sc scene, a ActionReport) {
 	r.emit(sc, func(h Header) Event {
 		return ActionFinished{Header: h, ID: a.ID, Action: a.Action, Plugin: a.Plugin, Round: a.Round,
-			Status: a.Status, Error: errText(a.Err), Duration: a.Duration}
+			Status: a.Status, By: a.By, Reason: a.Reason, Error: errText(a.Err), Duration: a.Duration}
 	})
 }
 

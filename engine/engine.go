@@ -30,6 +30,8 @@ type Engine struct {
 	catalog *catalog
 	specs   map[string]AgentSpec // Config.Agents
 	agents  map[string]*agent    // Config.Agents, made ready
+	opens   bool                 // a plugin has an Open
+	opened  atomic.Bool
 	closed  atomic.Bool
 
 	gatherings sync.Pool // of *gathering
@@ -147,8 +149,22 @@ func (e *Engine) registerPlugins() (errs []error) {
 				cat.tools = append(cat.tools, name)
 			}
 		}
+		for _, x := range ps.extras {
+			claim(x.Kind, x.Name)
+		}
+		if _, opens := ps.impl.(Opener); opens {
+			e.opens = true
+		}
 		if ps.plugin != engineName {
 			cat.plugins = append(cat.plugins, ps.plugin)
+		}
+	}
+	for _, ps := range all {
+		for _, g := range ps.gates {
+			if name := g.action.Action(); name != "" && e.actions[name].plugin == "" {
+				errs = append(errs, fmt.Errorf("%w: plugin %s: a gate on action %q, which no plugin handles (nearest known: %q)",
+					ErrRegistration, ps.plugin, name, e.nearestAction(name)))
+			}
 		}
 	}
 	if e.effects, err = effects.NewHandlers(handlers); err != nil {
@@ -222,31 +238,6 @@ func (e *Engine) Run(ctx context.Context, spec AgentSpec, in Input) (*Result, er
 	return th.Run(ctx, spec, in)
 }
 
-// Close calls the Close of every plugin that has one, all at the same time, and
-// returns their errors joined. One that has not returned when ctx ends or after
-// Limits.Grace is given up on. Runs under way go on; new ones are refused.
-func (e *Engine) Close(ctx context.Context) error {
-	if e.closed.Swap(true) {
-		return nil
-	}
-	lost := func(err error) error { return err }
-	errs := fanOut(context.WithoutCancel(ctx), fanout.Way{Limit: len(e.parts)}, len(e.parts), func(i int) error {
-		ps := e.parts[i]
-		c, ok := ps.impl.(Closer)
-		if !ok {
-			return nil
-		}
-		_, err := within(ctx, nil, e.config.Limits.Grace, ps.plugin, 0, func(ctx context.Context) (struct{}, error) {
-			return struct{}{}, c.Close(ctx)
-		})
-		if err != nil {
-			err = fmt.Errorf("engine: closing plugin %s: %w", ps.plugin, err)
-		}
-		return err
-	}, lost)
-	return errors.Join(errs...)
-}
-
 // tier is the hooks of one phase that run together.
 type tier struct {
 	n    int
@@ -260,12 +251,13 @@ type agent struct {
 	info       *phase.AgentInfo
 	active     map[string]bool
 	tiers      [phase.Count + 1][]*tier
-	gates      []*gateEntry
-	asked      fanout.Pace // of the gates
+	gates      map[string][]*gateEntry // by kind of action; "" for those over tool calls
+	asked      fanout.Pace             // of the gates over tool calls
 	transforms []*transformEntry
 	tools      []Tool // in registration order
 	toolByName map[string]Tool
 	model      inference.Model
+	extras     []extraEntry
 	stops      []stopRule
 }
 
@@ -280,6 +272,7 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 		spec:       spec,
 		info:       phase.NewAgentInfo(spec.ID, spec.Description, spec.ModelID, sections),
 		active:     map[string]bool{},
+		gates:      map[string][]*gateEntry{},
 		toolByName: map[string]Tool{},
 	}
 	if a.model = e.config.Models[spec.ModelID]; a.model == nil {
@@ -293,13 +286,25 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 			continue
 		}
 		a.active[ps.plugin] = true
-		a.gates = append(a.gates, ps.gates...)
+		for _, g := range ps.gates {
+			if !a.has(g.tool) {
+				continue
+			}
+			a.gates[g.action.Action()] = append(a.gates[g.action.Action()], g)
+		}
 		a.transforms = append(a.transforms, ps.transforms...)
 		for _, t := range ps.tools {
 			a.addTool(t)
 		}
 		for _, h := range ps.hooks {
-			a.addHook(h, e.config.Limits)
+			if a.has(h.tool) {
+				a.addHook(h, e.config.Limits)
+			}
+		}
+		for _, x := range ps.extras {
+			if a.has(x.tool) {
+				a.extras = append(a.extras, x)
+			}
 		}
 	}
 	for _, id := range spec.Delegates {
@@ -307,6 +312,10 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 	}
 	return a, nil
 }
+
+// has reports whether the parts that a tool brought are active; "" is for those that
+// no tool brought.
+func (a *agent) has(tool string) bool { return tool == "" || a.spec.permitsTool(tool) }
 
 func (a *agent) addTool(t Tool) {
 	name := t.Spec().Name

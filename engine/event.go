@@ -144,6 +144,8 @@ type ActionFinished struct {
 	Plugin   string        `json:"plugin"` // that scheduled it
 	Round    int           `json:"round,omitzero"`
 	Status   ActionStatus  `json:"status"`
+	By       string        `json:"by,omitempty"`     // the plugin whose gate replaced or cancelled it
+	Reason   string        `json:"reason,omitempty"` // that the gate gave
 	Error    string        `json:"error,omitzero"`
 	Duration time.Duration `json:"duration_ns"`
 }

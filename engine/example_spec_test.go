@@ -86,9 +86,11 @@ func ExampleManifest_Text() {
 	fmt.Print(e.Describe().Text())
 	// Output:
 	// plugin namer
+	//   from github.com/ddd26017/fixpoint/engine_test
 	//   key title; run; exclusive
 	//   hook namer/step_end/0; tier 0; on error fail; writes title
 	// plugin editor
+	//   from github.com/ddd26017/fixpoint/engine_test
 	//   hook editor/step_end/0; tier 0; on error fail; writes title
 	// could conflict
 	//   step_end; tier 0; exclusive key title; written by namer/step_end/0, editor/step_end/0

@@ -94,7 +94,7 @@ func (r *run) judge(ctx context.Context, sc scene) (verdict, error) {
 // endBlocked ends the run, and when the gate is one of a run that delegated to it,
 // every run up to that one.
 func (r *run) endBlocked(ctx context.Context, sc scene, res gate.Resolution) error {
-	of := r.ballots()[res.Index].of
+	of := r.ballots(overCalls)[res.Index].of
 	var end phase.Command
 	end.EndRun(phase.ReasonBlocked, res.Decision.Reason())
 	for x := r; ; x = x.parent {
@@ -192,11 +192,11 @@ type ballot struct {
 
 // ballots lists the gates over the run's calls: those of the runs that delegated
 // to it first, each on its own run's state.
-func (r *run) ballots() []ballot {
-	gates := r.agent.Load().gates
+func (r *run) ballots(action string) []ballot {
+	gates := r.agent.Load().gates[action]
 	var out []ballot
 	if r.parent != nil {
-		out = r.parent.ballots()
+		out = r.parent.ballots(action)
 	}
 	out = slices.Grow(out, len(gates))
 	for _, g := range gates {
@@ -207,7 +207,7 @@ func (r *run) ballots() []ballot {
 
 // resolveGates asks every gate at the same time and folds what they say.
 func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) gate.Resolution {
-	ballots := r.ballots()
+	ballots := r.ballots(overCalls)
 	if len(ballots) == 0 {
 		return gate.Resolution{Index: -1, Cause: gate.ByDefault}
 	}
@@ -271,7 +271,7 @@ func (r *run) toolGate(ctx context.Context, sc scene) (v verdict, err error) {
 	start := r.now()
 	rep := &Report{Phase: phase.ToolGate}
 	if r.watched() {
-		gates := len(r.ballots())
+		gates := len(r.ballots(overCalls))
 		r.emit(sc, func(h Header) Event { return PhaseStarted{Header: h, Hooks: gates, Call: sc.call.Call.ID} })
 	}
 	if err = r.converge(ctx, sc, rep); err == nil {

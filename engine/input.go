@@ -78,9 +78,10 @@ type stats struct {
 
 func (s *stats) add(rep *Report) {
 	for _, a := range rep.Actions {
-		if a.Status == ActionDone {
+		switch a.Status {
+		case ActionDone:
 			s.actions.Add(1)
-		} else {
+		case ActionDead, ActionUndelivered:
 			s.dead.Add(1)
 		}
 	}

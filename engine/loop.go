@@ -23,8 +23,8 @@ func (t *Thread) Run(ctx context.Context, spec AgentSpec, in Input) (*Result, er
 }
 
 func (t *Thread) run(ctx context.Context, a *agent, in Input, parent *run, held *heldEvents) (*Result, error) {
-	if t.eng.closed.Load() {
-		return nil, ErrClosed
+	if err := t.eng.ready(); err != nil {
+		return nil, err
 	}
 	in, err := checkInput(in, a)
 	if err != nil {
@@ -86,6 +86,9 @@ func checkInput(in Input, a *agent) (Input, error) {
 			return in, fmt.Errorf("%w: tool %d is nil", ErrInput, i)
 		}
 		p, err := pin(t)
+		if err == nil && p.bring != nil {
+			err = errors.New("it brings parts, which only a plugin can register")
+		}
 		if err != nil {
 			return in, fmt.Errorf("%w: tool %d: %w", ErrInput, i, err)
 		}

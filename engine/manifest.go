@@ -29,7 +29,8 @@ type Manifest struct {
 
 // PluginManifest lists the parts of one plugin.
 type PluginManifest struct {
-	Name string `json:"name"`
+	Name   string `json:"name"`
+	Source string `json:"source,omitempty"` // where it comes from: a Go package, or what the plugin says
 	// Active says whether the behavioural parts work for the agent; without an
 	// agent it is true.
 	Active      bool             `json:"active"`
@@ -42,6 +43,7 @@ type PluginManifest struct {
 	Effects     []string         `json:"effects,omitempty"`
 	Transforms  int              `json:"transforms,omitempty"`
 	Tools       []ToolManifest   `json:"tools,omitempty"`
+	Extras      []ExtraManifest  `json:"extras,omitempty"`
 }
 
 // KeyManifest describes a state key.
@@ -64,10 +66,12 @@ type HookManifest struct {
 
 // GateManifest describes a gate.
 type GateManifest struct {
-	ID       string `json:"id"`               // plugin/tool_gate/index
-	Policy   bool   `json:"policy,omitempty"` // registered with Registrar.Policy
-	Timeout  string `json:"timeout,omitempty"`
-	FailOpen bool   `json:"fail_open,omitempty"`
+	ID       string      `json:"id"` // plugin/tool_gate/index, or with the action in its middle
+	Phase    phase.Phase `json:"phase"`
+	Action   string      `json:"action,omitempty"` // that it is about; "" for tool calls
+	Policy   bool        `json:"policy,omitempty"` // registered with Registrar.Policy
+	Timeout  string      `json:"timeout,omitempty"`
+	FailOpen bool        `json:"fail_open,omitempty"`
 }
 
 // ActionManifest describes an action handler.
@@ -81,6 +85,13 @@ type ActionManifest struct {
 type ToolManifest struct {
 	Name        string `json:"name"`
 	Kind        string `json:"kind,omitempty"`
+	Description string `json:"description,omitempty"`
+}
+
+// ExtraManifest describes an Extra.
+type ExtraManifest struct {
+	Kind        string `json:"kind"`
+	Name        string `json:"name"`
 	Description string `json:"description,omitempty"`
 }
 
@@ -140,7 +151,7 @@ func buildManifest(all []*parts) Manifest {
 
 func describe(ps *parts) PluginManifest {
 	return PluginManifest{
-		Name: ps.plugin, Active: true, Transforms: len(ps.transforms),
+		Name: ps.plugin, Source: source(ps.impl), Active: true, Transforms: len(ps.transforms),
 		ProfileKeys: each(ps.profileKeys, state.AnyProfileKey.Name),
 		Sections:    each(ps.sections, AnyConfigKey.Name),
 		Effects:     each(ps.effects, effects.Handler.Name),
@@ -152,7 +163,7 @@ func describe(ps *parts) PluginManifest {
 			return HookManifest{h.id, h.phase, o.tier, span(o.timeout), o.onError, keyNames(o.reads), keyNames(o.writes)}
 		}),
 		Gates: each(ps.gates, func(g *gateEntry) GateManifest {
-			return GateManifest{g.id, g.policy, span(g.opts.timeout), g.opts.failOpen}
+			return GateManifest{g.id, cmp.Or(g.action.Phase(), phase.ToolGate), g.action.Action(), g.policy, span(g.opts.timeout), g.opts.failOpen}
 		}),
 		Actions: each(ps.actions, func(a phase.ActionHandler) ActionManifest {
 			return ActionManifest{a.Name(), a.Phase(), a.ReplaySafe()}
@@ -161,6 +172,7 @@ func describe(ps *parts) PluginManifest {
 			spec := t.Spec()
 			return ToolManifest{spec.Name, spec.Kind, spec.Description}
 		}),
+		Extras: each(ps.extras, func(x extraEntry) ExtraManifest { return x.ExtraManifest }),
 	}
 }
 

@@ -57,7 +57,7 @@ func (d *diagram) plugin(id string, p PluginManifest) {
 	for i, g := range p.Gates {
 		node := fmt.Sprintf("%sg%d", id, i)
 		d.Node(node, drawing.Hexagon, class, g.ID, drawing.When(g.Policy, "policy"))
-		d.Edge(phaseNode(phase.ToolGate), "---", "", node)
+		d.Edge(phaseNode(g.Phase), "---", "", node)
 	}
 }
 

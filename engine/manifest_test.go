@@ -112,6 +112,7 @@ func TestManifestConflictRules(t *testing.T) {
 
 func TestManifestText(t *testing.T) {
 	require.Equal(t, `plugin namer
+  from github.com/ddd26017/fixpoint/engine_test
   key title; thread; exclusive
   key count; run; commutative
   profile key user
@@ -121,6 +122,7 @@ func TestManifestText(t *testing.T) {
   action notify; at step_end; replay-safe
   effect audit
 plugin guard "x"
+  from github.com/ddd26017/fixpoint/engine_test
   hook guard "x"/step_end/0; tier 1; on error fail; writes title, count
   gate guard "x"/tool_gate/0; timeout 1s; fails open
   gate guard "x"/tool_gate/1; policy
@@ -142,6 +144,7 @@ func TestManifestJSON(t *testing.T) {
  "plugins": [
   {
    "name": "guard \"x\"",
+   "source": "github.com/ddd26017/fixpoint/engine_test",
    "active": true,
    "hooks": [
     {
@@ -158,11 +161,13 @@ func TestManifestJSON(t *testing.T) {
    "gates": [
     {
      "id": "guard \"x\"/tool_gate/0",
+     "phase": "tool_gate",
      "timeout": "1s",
      "fail_open": true
     },
     {
      "id": "guard \"x\"/tool_gate/1",
+     "phase": "tool_gate",
      "policy": true
     }
    ],

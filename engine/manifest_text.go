@@ -32,6 +32,9 @@ func (m Manifest) Text() string {
 
 func (p PluginManifest) text(o *drawing.Outline) {
 	o.Head("plugin " + p.Name + drawing.When(!p.Active, " (inactive)"))
+	if p.Source != "" {
+		o.Line("from " + p.Source)
+	}
 	for _, k := range p.Keys {
 		o.Line("key "+k.Name, k.Scope.String(), k.Merge.String())
 	}
@@ -42,7 +45,7 @@ func (p PluginManifest) text(o *drawing.Outline) {
 			"on error "+h.OnError.String(), drawing.List("reads ", h.Reads...), drawing.List("writes ", h.Writes...))
 	}
 	for _, g := range p.Gates {
-		o.Line("gate "+g.ID, drawing.When(g.Policy, "policy"), drawing.List("timeout ", g.Timeout),
+		o.Line("gate "+g.ID, drawing.List("on action ", g.Action), drawing.When(g.Policy, "policy"), drawing.List("timeout ", g.Timeout),
 			drawing.When(g.FailOpen, "fails open"))
 	}
 	for _, a := range p.Actions {
@@ -54,5 +57,8 @@ func (p PluginManifest) text(o *drawing.Outline) {
 	}
 	for _, t := range p.Tools {
 		o.Line("tool "+t.Name, drawing.List("kind ", t.Kind), t.Description)
+	}
+	for _, x := range p.Extras {
+		o.Line(x.Kind+" "+x.Name, x.Description)
 	}
 }

@@ -1,9 +1,9 @@
 package engine
 
 import (
-	"fmt"
 	"time"
 
+	"github.com/ddd26017/fixpoint/internal/enum"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -18,28 +18,17 @@ const (
 	Skip
 )
 
+var errorRules = enum.Names{Package: "engine", Texts: []string{"fail", "skip"}}
+
 // String returns "fail" or "skip".
-func (r ErrorRule) String() string {
-	if r == Skip {
-		return "skip"
-	}
-	return "fail"
-}
+func (r ErrorRule) String() string { return errorRules.Text("ErrorRule", uint8(r)) }
 
 // MarshalText writes the rule's name.
-func (r ErrorRule) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+func (r ErrorRule) MarshalText() ([]byte, error) { return errorRules.Marshal("error rule", uint8(r)) }
 
 // UnmarshalText reads what MarshalText wrote.
 func (r *ErrorRule) UnmarshalText(text []byte) error {
-	switch string(text) {
-	case "fail":
-		*r = Fail
-	case "skip":
-		*r = Skip
-	default:
-		return fmt.Errorf("engine: unknown error rule %q; use fail or skip", text)
-	}
-	return nil
+	return errorRules.Parse("error rule", text, (*uint8)(r))
 }
 
 // HookOption adjusts a hook at registration.

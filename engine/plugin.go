@@ -32,6 +32,19 @@ type Deactivator interface {
 	OnDeactivate(b *Batch) error
 }
 
+// Opener is implemented by plugins that need something before the first run, such as a
+// connection. Engine.Open calls all of them at the same time. Close is called on plugins
+// that were opened or not, since a sibling may have failed.
+type Opener interface {
+	Open(ctx context.Context) error
+}
+
+// Sourced is implemented by plugins that tell where they come from, for the manifest to
+// show; of others it shows the package.
+type Sourced interface {
+	Source() string
+}
+
 // Closer is implemented by plugins that hold resources. Engine.Close calls all
 // of them at the same time, under one deadline.
 type Closer interface {

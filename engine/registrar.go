@@ -14,8 +14,8 @@ import (
 
 // Registrar receives the parts of one plugin while its Register runs. Keys,
 // profile keys, sections, actions and effects are structural: they always work.
-// Hooks, gates, policies, transforms and tools are behavioural: they work for an
-// agent whose active_hook_filter lists the plugin or is empty.
+// Hooks, gates, policies, transforms, tools and extras are behavioural: they work for
+// an agent whose active_hook_filter lists the plugin or is empty.
 //
 // Mistakes are collected, named after the plugin and returned together by New;
 // a plugin with a mistake leaves nothing registered. A registrar is dead after
@@ -23,6 +23,7 @@ import (
 // concurrent use.
 type Registrar struct {
 	plugin string
+	tool   string // whose parts are registered now, see WithParts
 	closed bool
 	parts  *parts
 	errs   []error
@@ -41,10 +42,12 @@ type parts struct {
 	gates       []*gateEntry
 	transforms  []*transformEntry
 	tools       []Tool
+	extras      []extraEntry
 }
 
 type hookEntry struct {
 	plugin string
+	tool   string // that brought it, or ""
 	id     string // plugin/phase/index: the hook's identity in reports and events
 	phase  phase.Phase
 	hook   phase.Hook
@@ -53,8 +56,10 @@ type hookEntry struct {
 
 type gateEntry struct {
 	plugin string
+	tool   string // that brought it, or ""
 	id     string
 	gate   gate.Gate
+	action gate.ActionGate // instead, for a gate on actions
 	policy bool
 	opts   gateOptions
 }
@@ -158,24 +163,31 @@ func (r *Registrar) Hook(p phase.Phase, h phase.Hook, options ...HookOption) {
 		}
 	}
 	id := fmt.Sprintf("%s/%s/%d", r.plugin, p, earlier)
-	add(r, &r.parts.hooks, &hookEntry{plugin: r.plugin, id: id, phase: p, hook: h, opts: o}, mistake)
+	add(r, &r.parts.hooks, &hookEntry{plugin: r.plugin, tool: r.tool, id: id, phase: p, hook: h, opts: o}, mistake)
 }
 
 // Gate registers a gate over tool calls.
 func (r *Registrar) Gate(g gate.Gate, options ...GateOption) {
-	r.addGate(g, false, unless(g != nil, "nil gate"), options)
+	r.addGate(gateEntry{gate: g}, unless(g != nil, "nil gate"), options)
 }
 
 // Policy registers a typed gate over tool calls.
 func (r *Registrar) Policy(p gate.Policy, options ...GateOption) {
-	r.addGate(gate.FromPolicy(p), true, unless(p != nil, "nil policy"), options)
+	r.addGate(gateEntry{gate: gate.FromPolicy(p), policy: true}, unless(p != nil, "nil policy"), options)
 }
 
-func (r *Registrar) addGate(g gate.Gate, policy bool, mistake error, options []GateOption) {
-	o := chosen(options, GateOption.gate)
-	mistake = cmp.Or(mistake, unless(o.timeout >= 0, "gate: negative timeout"))
-	id := fmt.Sprintf("%s/%s/%d", r.plugin, phase.ToolGate, len(r.parts.gates))
-	add(r, &r.parts.gates, &gateEntry{plugin: r.plugin, id: id, gate: g, policy: policy, opts: o}, mistake)
+// ActionGate registers a gate over the scheduled actions of one kind, which some
+// plugin of the engine has to handle. Actions that have a gate run one at a time.
+func (r *Registrar) ActionGate(g gate.ActionGate, options ...GateOption) {
+	r.addGate(gateEntry{action: g}, unless(g.Action() != "", "an action gate without action or check; make it with gate.OnAction"), options)
+}
+
+func (r *Registrar) addGate(g gateEntry, mistake error, options []GateOption) {
+	g.opts = chosen(options, GateOption.gate)
+	mistake = cmp.Or(mistake, unless(g.opts.timeout >= 0, "gate: negative timeout"))
+	g.plugin, g.tool = r.plugin, r.tool
+	g.id = fmt.Sprintf("%s/%s/%d", r.plugin, cmp.Or(g.action.Action(), phase.ToolGate.String()), len(r.parts.gates))
+	add(r, &r.parts.gates, &g, mistake)
 }
 
 // Transform registers a request transform. Transforms of active plugins run in
@@ -194,7 +206,26 @@ func (r *Registrar) Tool(tools ...Tool) {
 			continue
 		}
 		pinned, err := pin(t)
-		add(r, &r.parts.tools, pinned, err)
+		add(r, &r.parts.tools, Tool(pinned), err)
+		if err == nil && pinned.bring != nil {
+			outer := r.tool
+			r.tool = pinned.spec.Name
+			err = guard(r.plugin, 0, func() error { return pinned.bring(r) })
+			if r.tool = outer; err != nil {
+				r.errs = append(r.errs, fmt.Errorf("%w: plugin %s: the parts of tool %s: %w", ErrRegistration, r.plugin, pinned.spec.Name, err))
+			}
+		}
+	}
+}
+
+// Extra registers parts for the program around the engine. Names are unique per kind.
+func (r *Registrar) Extra(extras ...Extra) {
+	for _, x := range extras {
+		if x == nil || x.Kind() == "" || x.Name() == "" {
+			add(r, &r.parts.extras, extraEntry{}, errors.New("an extra without kind or name"))
+			continue
+		}
+		add(r, &r.parts.extras, extraEntry{r.plugin, r.tool, x, ExtraManifest{x.Kind(), x.Name(), x.Description()}}, nil)
 	}
 }
 

@@ -27,6 +27,8 @@ const (
 	ActionDone        ActionStatus = "done"
 	ActionDead        ActionStatus = "dead_lettered" // its handler failed, or the phase did not converge
 	ActionUndelivered ActionStatus = "undelivered"   // its phase did not come again in the run
+	ActionReplaced    ActionStatus = "replaced"      // a gate's command counts instead
+	ActionCancelled   ActionStatus = "cancelled"     // a gate kept it from running
 )
 
 // HookReport tells what became of one hook.
@@ -47,6 +49,8 @@ type ActionReport struct {
 	Plugin   string // that scheduled it
 	Round    int
 	Status   ActionStatus
+	By       string // the plugin whose gate replaced or cancelled it
+	Reason   string // that the gate gave
 	Duration time.Duration
 	Err      error
 }

@@ -37,8 +37,8 @@ func openTickets(snap *state.Snapshot) []gate.Ticket {
 // empty; its other fields are as for Run. Time spent waiting is not counted, and
 // a ctx that has ended already spends no decision.
 func (t *Thread) Resume(ctx context.Context, spec AgentSpec, in Input, ds ...Decision) (*Result, error) {
-	if t.eng.closed.Load() {
-		return nil, ErrClosed
+	if err := t.eng.ready(); err != nil {
+		return nil, err
 	}
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)

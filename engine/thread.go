@@ -148,8 +148,8 @@ func (t *Thread) RunPhase(ctx context.Context, spec AgentSpec, p phase.Phase) (*
 // standIn returns what takes the place of a run, for one call, when none is under
 // way. The caller releases it.
 func (t *Thread) standIn(a *agent) (*run, error) {
-	if t.eng.closed.Load() {
-		return nil, ErrClosed
+	if err := t.eng.ready(); err != nil {
+		return nil, err
 	}
 	return t.newRun(a, Input{}, nil, nil)
 }

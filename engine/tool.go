@@ -86,26 +86,41 @@ func (t typedTool[In]) Call(ctx context.Context, pc *phase.Context) (Output, err
 	return t.fn(ctx, pc, in)
 }
 
+// WithParts returns a tool that brings parts of its own along: when a plugin registers
+// it, bring registers hooks, gates, extras, keys and whatever else the tool needs, in
+// the name of that plugin. Hooks, gates and extras of a tool work only for agents whose
+// tool lists let it through. A tool of an Input cannot bring any.
+func WithParts(t Tool, bring func(r *Registrar) error) Tool { return withParts{t, bring} }
+
+type withParts struct {
+	Tool
+	bring func(r *Registrar) error
+}
+
 // pinned is a tool with the spec that it had when it was registered: what it says
 // of itself later changes nothing.
 type pinned struct {
 	Tool
-	spec inference.ToolSpec
+	spec  inference.ToolSpec
+	bring func(r *Registrar) error
 }
 
 func (p pinned) Spec() inference.ToolSpec { return p.spec }
 
 // pin checks a tool's spec and returns the tool with it.
-func pin(t Tool) (Tool, error) {
+func pin(t Tool) (pinned, error) {
 	p := pinned{Tool: t}
-	if err := guard("?", 0, func() error { p.spec = t.Spec(); return nil }); err != nil {
-		return nil, err
+	if w, ok := t.(withParts); ok {
+		p.Tool, p.bring = w.Tool, w.bring
+	}
+	if err := guard("?", 0, func() error { p.spec = p.Tool.Spec(); return nil }); err != nil {
+		return p, err
 	}
 	if p.spec.Name == "" {
-		return nil, errors.New("a tool without a name")
+		return p, errors.New("a tool without a name")
 	}
 	if p.spec.Schema != "" && !p.spec.Schema.Valid() {
-		return nil, fmt.Errorf("tool %s: the schema is not valid JSON", p.spec.Name)
+		return p, fmt.Errorf("tool %s: the schema is not valid JSON", p.spec.Name)
 	}
 	return p, nil
 }

@@ -61,21 +61,30 @@ func (s ActionSpec[P]) New(args P) Action {
 	return Action{s.def, kept(s.def.encode(args))}
 }
 
+// Args returns the payload of an action of this kind, a copy of the caller's own. The
+// error is an ErrPayload.
+func (s ActionSpec[P]) Args(a Action) (P, error) {
+	if args, ok := a.payload.(P); ok && !s.def.aliases { // an interface type would take anything
+		return args, nil
+	}
+	var args P // only now: it escapes
+	raw, err := a.JSON()
+	if err == nil {
+		if err = json.Unmarshal([]byte(raw), &args); err != nil {
+			err = fmt.Errorf("%w: action %s: %w", ErrPayload, a.Name(), err)
+		}
+	}
+	return args, err
+}
+
 // Handle binds fn to the kind. The handler runs on a fresh snapshot, may do I/O
 // unless the kind is ReplaySafe, and returns a command that is committed
 // together with the removal of the action.
 func (s ActionSpec[P]) Handle(fn func(ctx context.Context, pc *Context, args P) (Command, error)) ActionHandler {
 	return ActionHandler{def: s.def, run: func(ctx context.Context, pc *Context, a Action) (Command, error) {
-		if args, ok := a.payload.(P); ok && !s.def.aliases { // an interface type would take anything
-			return fn(ctx, pc, args)
-		}
-		var args P
-		raw, err := a.JSON()
+		args, err := s.Args(a)
 		if err != nil {
 			return Command{}, err
-		}
-		if err := json.Unmarshal([]byte(raw), &args); err != nil {
-			return Command{}, fmt.Errorf("%w: action %s: %w", ErrPayload, a.Name(), err)
 		}
 		return fn(ctx, pc, args)
 	}}

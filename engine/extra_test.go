@@ -1,0 +1,175 @@
+package engine_test
+
+import (
+	"context"
+	"maps"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/enginetest"
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+type panel struct{ kind, name, text string }
+
+func (p panel) Kind() string        { return p.kind }
+func (p panel) Name() string        { return p.name }
+func (p panel) Description() string { return p.text }
+
+func gaExtras(plugin string, extras ...engine.Extra) engine.Plugin {
+	return gaPlugin(plugin, func(r *engine.Registrar) { r.Extra(extras...) })
+}
+
+func gaButtons(t *testing.T, eng *engine.Engine, spec engine.AgentSpec) map[string]engine.Extra {
+	t.Helper()
+	list, err := eng.Extras(spec, "button")
+	require.NoError(t, err)
+	return maps.Collect(list)
+}
+
+// What plugins bring for the program is handed out by kind, for active plugins only,
+// and listed in the manifest.
+func TestExtras(t *testing.T) {
+	undo, redo, chart := panel{"button", "undo", "takes back"}, panel{"button", "redo", ""}, panel{"chart", "undo", ""}
+	eng := gaNew(t, engine.Config{Plugins: []engine.Plugin{gaExtras("a", undo, chart), gaExtras("b", redo)}})
+	require.Equal(t, map[string]engine.Extra{"a": undo, "b": redo}, gaButtons(t, eng, engine.AgentSpec{ID: "x"}))
+	require.Equal(t, map[string]engine.Extra{"b": redo}, gaButtons(t, eng, engine.AgentSpec{ID: "x", ActiveHookFilter: []string{"b"}}))
+	_, err := eng.Extras(engine.AgentSpec{}, "button")
+	require.ErrorIs(t, err, engine.ErrSpec)
+	require.Contains(t, eng.Describe().Text(), "  button undo; takes back\n  chart undo\n")
+}
+
+// Capability M6. Two of one name are a mistake that names both plugins.
+func TestExtrasAreUniquePerKind(t *testing.T) {
+	_, err := engine.New(engine.Config{Plugins: []engine.Plugin{
+		gaExtras("a", panel{"button", "undo", ""}), gaExtras("b", panel{"button", "undo", ""}), gaExtras("c", panel{"", "x", ""}), gaExtras("d", nil)}})
+	require.ErrorIs(t, err, engine.ErrRegistration)
+	require.ErrorContains(t, err, `plugin b: button "undo" is already registered by plugin a`)
+	require.ErrorContains(t, err, "plugin c: an extra without kind or name")
+	require.ErrorContains(t, err, "plugin d: an extra without kind or name")
+}
+
+// Code of the program sees what a hook would see, and the same while a run is under way.
+func TestThreadContext(t *testing.T) {
+	var inside string
+	var eng *engine.Engine
+	var th *engine.Thread
+	eng = gaNew(t, engine.Config{Model: gaSays("hello"), Plugins: []engine.Plugin{
+		gaKeys(actionsCell),
+		gaOn("a", phase.StepEnd, func(context.Context, *phase.Context) (cmd phase.Command, err error) {
+			pc, err := th.Context(engine.AgentSpec{ID: "x"})
+			inside = pc.Run().ID
+			cmd.Update(actionsCell.With(4))
+			return cmd, err
+		})}})
+	th, err := eng.NewThread("t")
+	require.NoError(t, err)
+	res, err := th.Run(t.Context(), engine.AgentSpec{ID: "x"}, engine.Prompt("go"))
+	require.NoError(t, err)
+	require.Equal(t, res.Run, inside)
+
+	pc, err := th.Context(engine.AgentSpec{ID: "x"})
+	require.NoError(t, err)
+	require.Equal(t, 4, actionsCell.Get(pc.Snapshot()))
+	require.Equal(t, "hello", pc.Messages().Slice()[1].Text)
+	require.Equal(t, "t", pc.Run().Thread)
+	require.Zero(t, pc.Phase())
+	_, err = th.Context(engine.AgentSpec{})
+	require.ErrorIs(t, err, engine.ErrSpec)
+	require.NoError(t, eng.Close(t.Context()))
+	_, err = th.Context(engine.AgentSpec{ID: "x"})
+	require.ErrorIs(t, err, engine.ErrClosed)
+}
+
+// saver is a tool that brings a key, a hook, a gate and an extra.
+func saver(t *testing.T) engine.Tool {
+	tool := engine.NewTool(inference.ToolSpec{Name: "save"}, func(_ context.Context, _ *phase.Context, in struct {
+		Name string `json:"name"`
+	}) (engine.Output, error) {
+		return engine.Text("saved " + in.Name), nil
+	})
+	return engine.WithParts(tool, func(r *engine.Registrar) error {
+		require.Equal(t, "files", r.Plugin())
+		r.Key(actionsLog)
+		r.Hook(phase.AfterToolExecute, gaWrites(actionsLog.Append("saw a call")))
+		r.Gate(gate.Func(func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+			if pc.Call().Name == "save" && pc.Call().Args == `{"name":"x"}` {
+				return gate.Block("never x"), nil
+			}
+			return gate.Abstain(), nil
+		}))
+		r.Extra(panel{"button", "save", "saves"})
+		return nil
+	})
+}
+
+// Capability G8. A tool brings its own hooks, gates and commands, which work for the
+// agents that may use the tool, and its own checks stay.
+func TestToolWithParts(t *testing.T) {
+	other := engine.NewTool(inference.ToolSpec{Name: "look"}, func(context.Context, *phase.Context, struct{}) (engine.Output, error) {
+		return engine.Text("seen"), nil
+	})
+	for name, c := range map[string]struct {
+		spec engine.AgentSpec
+		has  bool
+	}{
+		"offered":      {engine.AgentSpec{ID: "a"}, true},
+		"excluded":     {engine.AgentSpec{ID: "a", ExcludedTools: []string{"save"}}, false},
+		"not allowed":  {engine.AgentSpec{ID: "a", AllowedTools: []string{"look"}}, false},
+		"not active":   {engine.AgentSpec{ID: "a", ActiveHookFilter: []string{"others"}}, false},
+		"by a pattern": {engine.AgentSpec{ID: "a", AllowedToolPatterns: []string{"sa*"}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, rec := enginetest.Config(t, gaPlugin("files", func(r *engine.Registrar) { r.Tool(saver(t)) }), gaPlugin("others", func(r *engine.Registrar) { r.Tool(other) }))
+			config.Model = enginetest.NewScript(
+				enginetest.Call("c1", "save", inference.JSON(`{"name":"x"}`)).And(enginetest.Call("c2", "save", inference.JSON(`{"name":"y"}`))).And(enginetest.Call("c3", "save", inference.JSON(`{"nam":"y"}`))).And(enginetest.Call("c4", "look", inference.JSON(`{}`))),
+				enginetest.Say("done"))
+			eng := gaNew(t, config)
+			th, err := eng.NewThread("")
+			require.NoError(t, err)
+			res, err := th.Run(t.Context(), c.spec, engine.Prompt("go"))
+			require.NoError(t, err)
+			require.NoError(t, res.Err)
+			var got []inference.Outcome
+			for _, f := range enginetest.Select[engine.ToolFinished](rec.Events()) {
+				got = append(got, f.Result.Outcome)
+			}
+			extras := gaButtons(t, eng, c.spec)
+			if c.has {
+				require.Equal(t, []inference.Outcome{"blocked", "ok", "error"}, got[:3])
+				require.Len(t, gaLog(th), 4)
+				require.Len(t, extras, 1)
+			} else {
+				require.Equal(t, []inference.Outcome{"error", "error", "error"}, got[:3])
+				require.Empty(t, gaLog(th))
+				require.Empty(t, extras)
+			}
+		})
+	}
+}
+
+// What goes wrong in the parts of a tool leaves nothing of its plugin, and a tool of an
+// input cannot bring any.
+func TestToolWithPartsRefused(t *testing.T) {
+	for name, bring := range map[string]func(r *engine.Registrar) error{
+		"error":   func(*engine.Registrar) error { return context.Canceled },
+		"panic":   func(*engine.Registrar) error { panic("no") },
+		"mistake": func(r *engine.Registrar) error { r.Gate(nil); return nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := engine.New(engine.Config{Plugins: []engine.Plugin{
+				gaPlugin("files", func(r *engine.Registrar) { r.Tool(engine.WithParts(saver(t), bring)) })}})
+			require.ErrorIs(t, err, engine.ErrRegistration)
+			require.ErrorContains(t, err, "plugin files")
+		})
+	}
+	in := engine.Prompt("go")
+	in.Tools = []engine.Tool{saver(t)}
+	_, err := gaNew(t, engine.Config{Model: gaSays("x")}).Run(t.Context(), engine.AgentSpec{ID: "a"}, in)
+	require.ErrorIs(t, err, engine.ErrInput)
+	require.ErrorContains(t, err, "only a plugin can register")
+}
