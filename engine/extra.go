@@ -55,3 +55,6 @@ func (t *Thread) Context(spec AgentSpec) (*phase.Context, error) {
 	}
 	return r.context(scene{}, t.Snapshot()), nil
 }
+
+// Busy reports whether a run of the thread is under way.
+func (t *Thread) Busy() bool { return t.active.Load() != nil }
