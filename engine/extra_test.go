@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"testing"
 
@@ -172,4 +173,32 @@ func TestToolWithPartsRefused(t *testing.T) {
 	_, err := gaNew(t, engine.Config{Model: gaSays("x")}).Run(t.Context(), engine.AgentSpec{ID: "a"}, in)
 	require.ErrorIs(t, err, engine.ErrInput)
 	require.ErrorContains(t, err, "only a plugin can register")
+}
+
+// Capability M3. A transform sees the state that the request was made of, and its
+// agent, so that it can go by more than the request.
+func TestTransformsSeeTheMoment(t *testing.T) {
+	config, _ := enginetest.Config(t, gaKeys(actionsCell),
+		gaOn("writer", phase.BeforeInference, gaWrites(actionsCell.With(7))),
+		gaPlugin("reader", func(r *engine.Registrar) {
+			r.Transform(inference.TransformFunc(func(ctx context.Context, req inference.Request) (inference.Request, error) {
+				pc, ok := phase.FromContext(ctx)
+				require.True(t, ok)
+				require.Equal(t, phase.BeforeInference, pc.Phase())
+				require.Equal(t, len(req.Messages), pc.Messages().Len())
+				req.System = fmt.Sprintf("%s has %d at step %d", pc.Agent().ID, actionsCell.Get(pc.Snapshot()), pc.Run().Step)
+				return req, nil
+			}))
+		}))
+	var asked string
+	config.Model = inference.ModelFunc(func(_ context.Context, req inference.Request) (inference.Response, error) {
+		asked = req.System
+		return inference.Response{Message: inference.Assistant("done")}, nil
+	})
+	res, err := gaNew(t, config).Run(t.Context(), engine.AgentSpec{ID: "a"}, engine.Prompt("go"))
+	require.NoError(t, err)
+	require.NoError(t, res.Err)
+	require.Equal(t, "a has 7 at step 1", asked)
+	_, ok := phase.FromContext(t.Context())
+	require.False(t, ok)
 }

@@ -32,6 +32,9 @@ func (r *run) request(ctx context.Context, sc scene) (inference.Request, error) 
 		req = merged.Apply(req)
 		r.emit(sc, func(h Header) Event { return OverrideApplied{Header: h, Fields: fieldOrigins(merged, origins)} })
 	}
+	if len(a.transforms) > 0 {
+		ctx = phase.WithContext(ctx, r.context(sc, snap))
+	}
 	for _, t := range a.transforms {
 		next, err := r.transform(ctx, t, sc.phase, req.Clone())
 		if err != nil && ctx.Err() != nil {

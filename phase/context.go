@@ -2,6 +2,7 @@ package phase
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"time"
 
@@ -41,6 +42,21 @@ type CallFrame struct {
 
 // NewContext returns a Context with the content f.
 func NewContext(f Frame) *Context { return &Context{f} }
+
+type contextKey struct{}
+
+// WithContext returns a ctx that carries pc, see FromContext.
+func WithContext(ctx context.Context, pc *Context) context.Context {
+	return context.WithValue(ctx, contextKey{}, pc)
+}
+
+// FromContext returns what a request transform is told about the moment it runs in: its
+// interface is of package inference, which knows nothing of phases. The state is that of
+// which the request was made. ok is false for any other ctx.
+func FromContext(ctx context.Context) (pc *Context, ok bool) {
+	pc, ok = ctx.Value(contextKey{}).(*Context)
+	return pc, ok
+}
 
 // RunInfo identifies a run.
 type RunInfo struct {
