@@ -38,7 +38,7 @@ const (
 // may import them; they import the standard library and what is in leafImports.
 var leafPackages = []string{
 	"internal/courtesy", "internal/drawing", "internal/enum", "internal/fanout", "internal/jsonarray", "internal/jsonpos",
-	"internal/memory", "internal/packed", "internal/pushseq", "internal/redact", "internal/sorted", "internal/tagged", "internal/vector",
+	"internal/memory", "internal/origin", "internal/packed", "internal/pushseq", "internal/redact", "internal/sorted", "internal/tagged", "internal/vector",
 }
 
 // leafImports says which leaf imports which third-party package, alone in the core:
@@ -58,10 +58,11 @@ var allowedImports = map[string][]string{
 	"inference":  {"internal/*"},
 	"effects":    {"state", "internal/*"},
 	"phase":      {"state", "effects", "inference"},
-	"gate":       {"state", "inference", "phase"},
+	"gate":       {"state", "inference", "phase", "internal/*"},
 	"engine":     {"state", "inference", "effects", "phase", "gate", "store", "internal/*"},
 	"internal/*": {btreePath, errgroupPath}, // TestLeaves says which ones
 	"enginetest": corePackages,
+	"plugins":    append(slices.Clone(corePackages), "internal/*"),
 	"plugins/*":  corePackages,
 	"store":      nil,                                                         // the contract, so that a store need not link the engine
 	"store/*":    append(slices.Clone(corePackages), "store", "store/*"),      // the conformance kit breaks stores with the fault store

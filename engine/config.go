@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
@@ -107,37 +108,26 @@ type Limits struct {
 	DelegateTimeout time.Duration // for one delegated run: none
 }
 
-// limit puts the default in the place of a limit that was not given.
-func limit[T int | time.Duration](errs *[]error, name string, v *T, def T) {
-	if *v < 0 {
-		*errs = append(*errs, fmt.Errorf("%w: Limits.%s is negative (%v)", ErrConfig, name, *v))
-	} else if *v == 0 {
-		*v = def
+// standardLimits are the defaults. Those that are left out have none.
+func standardLimits() Limits {
+	return Limits{
+		PhaseRounds: 16, Continues: 8, Concurrency: 1024, CommitRetries: 64, DeadLetters: 256, Depth: 8, History: 16,
+		EffectQueue: 1024, EffectTries: 8, OutboxDelay: time.Minute, EventBuffer: 4096,
+		JournalTimeout: 30 * time.Second, Lease: 30 * time.Second, SlowHook: 5 * time.Second, Grace: 10 * time.Second,
 	}
 }
 
 func (l Limits) withDefaults() (Limits, error) {
 	var errs []error
-	limit(&errs, "PhaseRounds", &l.PhaseRounds, 16)
-	limit(&errs, "Continues", &l.Continues, 8)
-	limit(&errs, "Concurrency", &l.Concurrency, 1024)
-	limit(&errs, "CommitRetries", &l.CommitRetries, 64)
-	limit(&errs, "DeadLetters", &l.DeadLetters, 256)
-	limit(&errs, "Depth", &l.Depth, 8)
-	limit(&errs, "History", &l.History, 16)
-	limit(&errs, "EffectQueue", &l.EffectQueue, 1024)
-	limit(&errs, "EventBuffer", &l.EventBuffer, 4096)
-	limit(&errs, "HookTimeout", &l.HookTimeout, 0)
-	limit(&errs, "ToolTimeout", &l.ToolTimeout, 0)
-	limit(&errs, "ActionTimeout", &l.ActionTimeout, 0)
-	limit(&errs, "EffectTimeout", &l.EffectTimeout, 0)
-	limit(&errs, "DelegateTimeout", &l.DelegateTimeout, 0)
-	limit(&errs, "EffectTries", &l.EffectTries, 8)
-	limit(&errs, "Lease", &l.Lease, 30*time.Second)
-	limit(&errs, "OutboxDelay", &l.OutboxDelay, time.Minute)
-	limit(&errs, "JournalTimeout", &l.JournalTimeout, 30*time.Second)
-	limit(&errs, "SlowHook", &l.SlowHook, 5*time.Second)
-	limit(&errs, "Grace", &l.Grace, 10*time.Second)
+	given, standard := reflect.ValueOf(&l).Elem(), reflect.ValueOf(standardLimits())
+	for i := range given.NumField() {
+		switch v := given.Field(i); {
+		case v.Int() < 0:
+			errs = append(errs, fmt.Errorf("%w: Limits.%s is negative (%v)", ErrConfig, given.Type().Field(i).Name, v))
+		case v.IsZero():
+			v.Set(standard.Field(i))
+		}
+	}
 	return l, errors.Join(errs...)
 }
 

@@ -27,6 +27,7 @@ func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
 		}
 		rep.Rounds++
 		sc.round = rep.Rounds
+		before := len(rep.Actions)
 		rep.Actions = slices.Grow(rep.Actions, len(pending))
 		for left := pending; len(left) > 0; {
 			if ctx.Err() != nil {
@@ -54,23 +55,13 @@ func (r *run) converge(ctx context.Context, sc scene, rep *Report) error {
 			left = left[n:]
 		}
 		if r.watched() {
-			r.roundFinished(sc, rep)
+			r.roundFinished(sc, len(rep.Actions)-before)
 		}
 	}
 }
 
-func (r *run) roundFinished(sc scene, rep *Report) {
-	r.emit(sc, func(h Header) Event {
-		return RoundFinished{Header: h, Round: sc.round, Actions: countRound(rep.Actions, sc.round)}
-	})
-}
-
-func countRound(actions []ActionReport, round int) int {
-	n := 0
-	for i := len(actions) - 1; i >= 0 && actions[i].Round == round; i-- {
-		n++
-	}
-	return n
+func (r *run) roundFinished(sc scene, actions int) {
+	r.emit(sc, func(h Header) Event { return RoundFinished{Header: h, Round: sc.round, Actions: actions} })
 }
 
 // manyPending is from when on a list of actions gets room for all that are queued.

@@ -86,7 +86,7 @@ func logLevel(e Event) slog.Level {
 	case EffectFinished:
 		warn = e.Error != ""
 	case ActionFinished:
-		warn = e.Status != ActionDone
+		warn = e.Error != ""
 	}
 	if warn {
 		return slog.LevelWarn

@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"runtime"
-	"strings"
 	"time"
 
 	"github.com/ddd26017/fixpoint/internal/fanout"
+	"github.com/ddd26017/fixpoint/internal/origin"
 )
 
 // ErrNotOpen is returned by runs of an engine that has a plugin with an Open, before
@@ -80,16 +78,9 @@ func source(p Plugin) (from string) {
 	case Sourced:
 		_ = guard("?", 0, func() error { from = p.Source(); return nil }) // it is for people to read
 	case pluginFunc:
-		name := runtime.FuncForPC(reflect.ValueOf(p.register).Pointer()).Name()
-		slash := strings.LastIndexByte(name, '/') + 1
-		pkg, _, _ := strings.Cut(name[slash:], ".")
-		from = name[:slash] + pkg
+		from = origin.Of(p.register)
 	default:
-		t := reflect.TypeOf(p)
-		if t.Kind() == reflect.Pointer {
-			t = t.Elem()
-		}
-		from = t.PkgPath()
+		from = origin.Of(p)
 	}
 	return from
 }

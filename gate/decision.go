@@ -1,10 +1,8 @@
 package gate
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/enum"
 )
 
 // Kind orders decisions from no opinion to strictest.
@@ -22,27 +20,17 @@ const (
 	kinds
 )
 
-var kindNames = [kinds]string{"abstain", "ask", "approve", "set_result", "suspend", "block"}
+var kindNames = enum.Names{Package: "gate", Texts: []string{"abstain", "ask", "approve", "set_result", "suspend", "block"}}
 
 // String returns the snake_case name of k.
-func (k Kind) String() string {
-	if k >= kinds {
-		return fmt.Sprintf("kind(%d)", uint8(k))
-	}
-	return kindNames[k]
-}
+func (k Kind) String() string { return kindNames.Text("kind", uint8(k)) }
 
 // MarshalText writes the snake_case name.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // UnmarshalText reads what MarshalText wrote.
 func (k *Kind) UnmarshalText(text []byte) error {
-	i := slices.Index(kindNames[:], string(text))
-	if i < 0 {
-		return fmt.Errorf("gate: unknown decision kind %q", text)
-	}
-	*k = Kind(i)
-	return nil
+	return kindNames.Parse("decision kind", text, (*uint8)(k))
 }
 
 // Decision is a gate's opinion about one tool call. The zero Decision abstains.
