@@ -1,0 +1,418 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+// course is what is open of a run.
+type course struct {
+	id     string
+	root   *course // the run that nobody delegated to; itself, often
+	lanes  *lanes  // of the root
+	alone  bool    // a phase or command outside a run: there will be no end
+	number int     // of the step
+
+	run, step, phase, model *span
+	first                   time.Time        // chunk of the model's answer
+	calls                   map[string]*span // by call id, of the step
+	bodies                  map[string]*span
+	waits                   map[string]*span  // by ticket
+	names                   map[string]string // of tools by call id
+
+	// Hooks and gates are told of when all of them are over. They began when what
+	// came before was over.
+	since time.Time
+	group string
+	began time.Time
+}
+
+// nap is when a run was suspended, and what has to be known when it goes on.
+type nap struct {
+	at    time.Time
+	names map[string]string
+}
+
+// mostNaps is how many suspended runs are remembered.
+const mostNaps = 1024
+
+// here is the span that something happens in, about a call if id is not "".
+func (c *course) here(id string) *span {
+	if s := c.calls[id]; s != nil && (c.phase == nil || c.phase.parent != s) {
+		return s
+	}
+	for _, s := range []*span{c.model, c.phase, c.step} {
+		if s != nil {
+			return s
+		}
+	}
+	return c.run
+}
+
+// course returns what is open of the event's run.
+func (t *Trace) course(e engine.Event) *course {
+	h := e.Head()
+	if c := t.courses[h.Run]; c != nil {
+		return c
+	}
+	c := &course{id: h.Run, since: h.Time, number: h.Step,
+		calls: map[string]*span{}, bodies: map[string]*span{}, waits: map[string]*span{}, names: map[string]string{}}
+	var parent *span
+	if p := t.courses[h.Parent]; h.Parent != "" && p != nil {
+		c.root, c.lanes, parent = p.root, p.lanes, p.here("")
+		for id, body := range p.bodies {
+			if h.Run == fmt.Sprintf("%s/%d/%s", h.Parent, p.number, id) {
+				parent = body
+			}
+		}
+	} else {
+		c.root, c.lanes = c, newLanes(h.Run)
+		t.roots++
+	}
+	t.courses[h.Run] = c
+	switch e.(type) {
+	case engine.RunStarted, engine.RunResumed:
+	default:
+		c.alone = true
+	}
+	name := h.Agent
+	if c.alone {
+		name = "outside a run"
+	}
+	c.run = t.begin(c, runKind, name, parent, h.Time)
+	return c
+}
+
+// begin opens a span.
+func (t *Trace) begin(c *course, k kind, name string, parent *span, at time.Time) *span {
+	s := &span{kind: k, name: name, parent: parent, start: at, sum: &sum{}}
+	if parent != nil {
+		s.depth = parent.depth + 1
+	}
+	if t.chrome != nil {
+		t.chrome.begin(c, s)
+	}
+	return s
+}
+
+// end closes a span and tells of it.
+func (t *Trace) end(c *course, s *span, at time.Time) {
+	s.close(at)
+	if t.chrome != nil {
+		t.chrome.span(c, s)
+	}
+}
+
+// past is a span that is told of when it is over.
+func (t *Trace) past(c *course, k kind, name string, parent *span, from, to time.Time, know func(*span)) *span {
+	s := t.begin(c, k, name, parent, from)
+	know(s)
+	t.end(c, s, to)
+	return s
+}
+
+// call returns the span of a tool call.
+func (t *Trace) call(c *course, id, tool string, at time.Time) *span {
+	if tool != "" {
+		c.names[id] = tool
+	}
+	s := c.calls[id]
+	if s == nil {
+		parent := c.step
+		if parent == nil {
+			parent = c.run
+		}
+		s = t.begin(c, callKind, c.names[id], parent, at)
+		s.know("call", id)
+		c.calls[id] = s
+		t.say(c, s, at, "call %s %s", c.names[id], id)
+		s.shown = true
+	}
+	s.name = c.names[id]
+	return s
+}
+
+// together returns when the members of a group of calls at the same time began.
+func (c *course) together(group string) time.Time {
+	if c.group != group {
+		c.group, c.began = group, c.since
+	}
+	return c.began
+}
+
+// walk takes in the next event.
+func (t *Trace) walk(e engine.Event) {
+	h := e.Head()
+	c := t.course(e)
+	switch e.(type) {
+	case engine.Committed, engine.Conflict, engine.Warning, engine.HookFinished, engine.GateVoted, engine.InferenceChunk:
+		// Part of a group, or of no weight for what comes next.
+	default:
+		defer func() { c.since, c.group = h.Time, "" }()
+	}
+	if !t.flow(c, h, e) && !t.plugins(c, h, e) {
+		t.notes(c, h, e)
+	}
+	if c.alone && c.phase == nil && t.courses[c.id] == c {
+		t.finish(c, h.Time, "") // what stood in for a run has nothing left to do
+	}
+}
+
+// flow takes in the events that runs, steps, phases, models and calls begin and end
+// with.
+func (t *Trace) flow(c *course, h engine.Header, e engine.Event) bool {
+	switch e := e.(type) {
+	case engine.RunStarted:
+		c.run.know("run", h.Run)
+		c.run.know("input", clip(e.Input))
+		t.say(c, c.run, h.Time, "run %s of agent %s%s", h.Run, h.Agent, then(": ", e.Input))
+		c.run.shown = true
+	case engine.RunResumed:
+		t.resumed(c, h)
+	case engine.RunFinished:
+		c.run.know("reason", string(e.Reason))
+		c.run.know("steps", e.Steps)
+		c.run.know("tokens", e.Usage.Total())
+		if e.Error != "" {
+			c.run.failed = true
+			c.run.know("error", clip(e.Error))
+		}
+		t.finish(c, h.Time, "run ended: "+string(e.Reason)+then(", ", e.Detail))
+	case engine.RunSuspended:
+		t.suspended(c, h, len(e.Tickets))
+	case engine.StepStarted:
+		t.endStep(c, h.Time)
+		c.number = h.Step
+		c.step = t.begin(c, stepKind, "step", c.run, h.Time)
+		c.step.know("step", h.Step)
+		t.say(c, c.step, h.Time, "step %d", h.Step)
+		c.step.shown = true
+	case engine.StepFinished:
+		t.endStep(c, h.Time)
+	case engine.PhaseStarted:
+		parent := c.here("")
+		if e.Call != "" {
+			parent = t.call(c, e.Call, "", h.Time)
+		}
+		c.phase = t.begin(c, phaseKind, h.Phase.String(), parent, h.Time)
+		if e.Hooks > 0 && h.Phase == phase.ToolGate {
+			c.phase.know("gates", e.Hooks)
+		} else if e.Hooks > 0 {
+			c.phase.know("hooks", e.Hooks)
+		}
+	case engine.PhaseFinished:
+		t.endPhase(c, h, e)
+	case engine.InferenceStarted:
+		c.model = t.begin(c, modelKind, e.Model, c.here(""), h.Time)
+		c.first = time.Time{}
+		c.model.know("messages", e.Messages)
+		c.model.know("tools", e.Tools)
+		t.say(c, c.model, h.Time, "model%s: %s, %s", then(" ", e.Model), count(e.Messages, "message"), count(e.Tools, "tool"))
+		c.model.shown = true
+	case engine.InferenceChunk:
+		if c.model != nil && c.first.IsZero() {
+			c.first = h.Time
+			c.model.know("first_chunk_ms", float64(h.Time.Sub(c.model.start))/float64(time.Millisecond))
+		}
+	case engine.InferenceFinished:
+		for _, call := range e.ToolCalls {
+			c.names[call.ID] = call.Name
+		}
+		t.endModel(c, h, e)
+	case engine.ToolStarted:
+		s := t.call(c, e.Call.ID, e.Call.Name, h.Time)
+		c.bodies[e.Call.ID] = t.begin(c, bodyKind, "body", s, h.Time)
+	case engine.ToolFinished:
+		t.endCall(c, h, e)
+	default:
+		return false
+	}
+	return true
+}
+
+// endPhase ends the phase that is open. If nothing happened in it the timeline leaves
+// it out.
+func (t *Trace) endPhase(c *course, h engine.Header, e engine.PhaseFinished) {
+	s := c.phase
+	if s == nil {
+		return
+	}
+	c.phase = nil
+	if e.Rounds > 0 {
+		s.know("rounds", e.Rounds)
+	}
+	if e.Retries > 0 {
+		s.know("retries", e.Retries)
+	}
+	if e.Error != "" {
+		s.failed = true
+		s.know("error", clip(e.Error))
+	}
+	t.end(c, s, h.Time)
+	if s.shown || s.failed {
+		t.say(c, s, h.Time, "%s took %s%s%s%s", s.name, took(s), counted(e.Rounds, ", ", "round"), counted(e.Retries, ", ", "retry"), then(", failed: ", e.Error))
+	}
+}
+
+func (t *Trace) endModel(c *course, h engine.Header, e engine.InferenceFinished) {
+	s := c.model
+	if s == nil {
+		return
+	}
+	c.model = nil
+	s.know("input_tokens", e.Usage.InputTokens)
+	s.know("output_tokens", e.Usage.OutputTokens)
+	if e.Error != "" {
+		s.failed = true
+		s.know("error", clip(e.Error))
+	}
+	t.end(c, s, h.Time)
+	first := ""
+	if !c.first.IsZero() {
+		first = ", first chunk after " + length(c.first.Sub(s.start))
+	}
+	verb := "answered in"
+	if s.failed {
+		verb = "failed after"
+	}
+	t.say(c, s, h.Time, "model %s %s%s, %d tokens in and %d out%s%s", verb, took(s), first,
+		e.Usage.InputTokens, e.Usage.OutputTokens, counted(len(e.ToolCalls), ", asks for ", "call"), then(": ", e.Error))
+}
+
+func (t *Trace) endCall(c *course, h engine.Header, e engine.ToolFinished) {
+	id := e.Call.ID
+	s := t.call(c, id, e.Call.Name, h.Time)
+	inside := "its body did not run"
+	if body := c.bodies[id]; body != nil {
+		delete(c.bodies, id)
+		end := body.start.Add(e.Duration)
+		if end.After(h.Time) {
+			end = h.Time
+		}
+		t.end(c, body, end)
+		inside = "its body " + took(body)
+	}
+	delete(c.calls, id)
+	s.failed = e.Result.IsError
+	s.know("outcome", string(e.Result.Outcome))
+	t.end(c, s, h.Time)
+	t.say(c, s, h.Time, "call %s %s: %s in %s, %s", s.name, id, e.Result.Outcome, took(s), inside)
+}
+
+func (t *Trace) endStep(c *course, at time.Time) {
+	if c.step == nil {
+		return
+	}
+	t.endCalls(c, at)
+	s := c.step
+	c.step = nil
+	t.end(c, s, at)
+	t.say(c, s, at, "step %d took %s", c.number, took(s))
+}
+
+// endCalls ends what is open of tool calls.
+func (t *Trace) endCalls(c *course, at time.Time) {
+	for _, open := range []map[string]*span{c.waits, c.bodies, c.calls} {
+		for _, id := range slices.Sorted(maps.Keys(open)) {
+			s := open[id]
+			delete(open, id)
+			s.know("open", true)
+			t.end(c, s, at)
+		}
+	}
+}
+
+// finish ends a run and everything that is open of it.
+func (t *Trace) finish(c *course, at time.Time, how string) {
+	for _, s := range []*span{c.model, c.phase} {
+		if s != nil {
+			s.know("open", true)
+			t.end(c, s, at)
+		}
+	}
+	c.model, c.phase = nil, nil
+	t.endCalls(c, at)
+	t.endStep(c, at)
+	t.end(c, c.run, at)
+	if how != "" {
+		t.say(c, c.run, at, "%s, after %s", clip(how), took(c.run))
+	}
+	delete(t.courses, c.id)
+	if c.root != c {
+		return
+	}
+	for id, other := range t.courses {
+		if other.root == c {
+			delete(t.courses, id) // its end was not told
+		}
+	}
+	t.roots--
+	if !c.alone {
+		t.summary(c)
+	}
+}
+
+func (t *Trace) suspended(c *course, h engine.Header, tickets int) {
+	if len(t.asleep) >= mostNaps {
+		oldest := ""
+		for id, n := range t.asleep {
+			if oldest == "" || n.at.Before(t.asleep[oldest].at) {
+				oldest = id
+			}
+		}
+		delete(t.asleep, oldest)
+	}
+	t.asleep[c.id] = nap{h.Time, c.names}
+	c.run.know("waiting", tickets)
+	t.finish(c, h.Time, "run waits for "+count(tickets, "answer"))
+}
+
+func (t *Trace) resumed(c *course, h engine.Header) {
+	c.run.know("run", h.Run)
+	c.run.know("resumed", true)
+	slept := ""
+	if n, ok := t.asleep[c.id]; ok {
+		delete(t.asleep, c.id)
+		c.names = n.names
+		slept = ", which waited " + length(h.Time.Sub(n.at)) + " for people"
+		c.run.sum.waited = max(0, h.Time.Sub(n.at))
+		if t.chrome != nil {
+			t.chrome.slept(c, n.at, h.Time)
+		}
+	}
+	t.say(c, c.run, h.Time, "run %s of agent %s goes on%s", h.Run, h.Agent, slept)
+	c.run.shown = true
+	if h.Step > 0 { // in the middle of it
+		c.number = h.Step
+		c.step = t.begin(c, stepKind, "step", c.run, h.Time)
+		c.step.know("step", h.Step)
+		t.say(c, c.step, h.Time, "step %d, the rest", h.Step)
+		c.step.shown = true
+	}
+}
+
+// abandon ends the runs whose end was not told, those that were delegated first.
+func (t *Trace) abandon() {
+	open := slices.SortedFunc(maps.Values(t.courses), func(a, b *course) int {
+		return cmp.Or(b.run.depth-a.run.depth, cmp.Compare(a.id, b.id))
+	})
+	for _, c := range open {
+		if t.courses[c.id] == c {
+			c.run.know("open", true)
+			t.finish(c, later(c.since, c.run.start), "the trace was closed before the run's end")
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
