@@ -2,6 +2,7 @@ package trace
 
 import (
 	"strings"
+	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/gate"
@@ -14,7 +15,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 		t.hook(c, h, e)
 	case engine.GateVoted:
 		began := c.together("gates")
-		s := t.past(c, gateKind, e.Gate, c.here(""), began, began.Add(e.Duration), func(s *span) {
+		s := t.past(c, gateKind, e.Gate, c.here(""), began, ended(began, e.Duration, h.Time), func(s *span) {
 			s.know("decision", e.Decision.String())
 			s.fail(e.Error)
 			s.know2("reason", e.Reason)
@@ -22,7 +23,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 		t.say(c, s, began, "gate %s says %s in %s%s%s", e.Gate, e.Decision, took(s), then(": ", e.Reason), then(", failed: ", e.Error))
 	case engine.ActionFinished:
 		parent := c.here("")
-		began := later(h.Time.Add(-e.Duration), parent.start)
+		began := later(h.Time.Add(-max(0, e.Duration)), parent.start)
 		s := t.past(c, actionKind, e.Action, parent, began, h.Time, func(s *span) {
 			s.know("plugin", e.Plugin)
 			s.know("round", e.Round)
@@ -33,6 +34,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 	case engine.EffectFinished:
 		t.effect(c, h, e)
 	case engine.TicketOpened:
+		t.breakOff(c, c.waits[e.Ticket.ID], h.Time)
 		s := t.begin(c, waitKind, "answer", c.here(e.Ticket.Call), h.Time)
 		s.know("ticket", e.Ticket.ID)
 		s.know2("asked_by", e.Ticket.Plugin)
@@ -49,7 +51,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 
 func (t *Trace) hook(c *course, h engine.Header, e engine.HookFinished) {
 	began := c.together("hooks of tier " + number(e.Tier))
-	s := t.past(c, hookKind, e.Hook, c.here(""), began, began.Add(e.Duration), func(s *span) {
+	s := t.past(c, hookKind, e.Hook, c.here(""), began, ended(began, e.Duration, h.Time), func(s *span) {
 		s.know("tier", e.Tier)
 		s.know("status", string(e.Status))
 		if e.Calls > 1 {
@@ -81,7 +83,7 @@ func (t *Trace) effect(c *course, h engine.Header, e engine.EffectFinished) {
 	parent := c.here("")
 	// One that was delivered in the background is told of when the run is at its end.
 	beside := parent == c.run
-	began := later(h.Time.Add(-e.Duration), parent.start)
+	began := later(h.Time.Add(-max(0, e.Duration)), parent.start)
 	text, marked := t.marks[e.ID]
 	delete(t.marks, e.ID)
 	s := t.begin(c, effectKind, e.Effect, parent, began)
@@ -159,6 +161,14 @@ func (t *Trace) note(c *course, h engine.Header, in *span, name, format string, 
 		t.chrome.instant(c, name, text, h.Time)
 	}
 	t.line(c, in, in.depth+1, h.Time, text)
+}
+
+// ended is when something was over that was told of later.
+func ended(began time.Time, took time.Duration, told time.Time) time.Time {
+	if end := began.Add(took); end.Before(told) {
+		return end
+	}
+	return told
 }
 
 // fail notes an error, if there is one.

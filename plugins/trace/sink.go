@@ -2,6 +2,7 @@ package trace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime/debug"
@@ -45,45 +46,56 @@ func (s *sink) add(piece []byte, must bool) {
 	}
 }
 
-// write hands the queue to the writer until it is empty or the writer fails.
+// write hands the queue to the writer until it is empty or the writer fails, which it
+// may also do by a panic or by ending the goroutine.
 func (s *sink) write(idle chan struct{}) {
 	defer close(idle)
+	writing := true
+	defer func() {
+		if !writing {
+			return // and another goroutine may be at it by now
+		}
+		err := errors.New("the writer ended its goroutine")
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the writer panicked: %v\n%s", v, debug.Stack())
+		}
+		s.stop(err)
+	}()
 	var piece []byte
 	for {
-		s.mu.Lock()
-		if len(s.queue) == 0 || s.err != nil {
-			s.busy, s.queue = false, nil
-			s.mu.Unlock()
+		if piece, writing = s.next(piece); !writing {
 			return
 		}
-		piece, s.queue = s.queue, piece[:0]
-		s.mu.Unlock()
-		if err := s.call(piece); err != nil {
-			s.mu.Lock()
-			s.err = err
-			s.mu.Unlock()
+		n, err := s.w.Write(piece)
+		if err == nil && n < len(piece) {
+			err = io.ErrShortWrite
+		}
+		if err != nil {
+			writing = false
+			s.stop(err)
+			return
 		}
 	}
 }
 
-// call is a Write that may also panic or end its goroutine.
-func (s *sink) call(piece []byte) (err error) {
-	over := make(chan struct{})
-	go func() {
-		err = fmt.Errorf("the writer ended its goroutine")
-		defer close(over)
-		defer func() {
-			if v := recover(); v != nil {
-				err = fmt.Errorf("the writer panicked: %v\n%s", v, debug.Stack())
-			}
-		}()
-		var n int
-		if n, err = s.w.Write(piece); err == nil && n < len(piece) {
-			err = io.ErrShortWrite
-		}
-	}()
-	<-over
-	return err
+// next takes what is queued, whose place the memory of done has. If there is nothing
+// the next piece needs a new goroutine.
+func (s *sink) next(done []byte) (piece []byte, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.queue) == 0 {
+		s.busy, s.queue = false, nil
+		return nil, false
+	}
+	piece, s.queue = s.queue, done[:0]
+	return piece, true
+}
+
+// stop notes that the writer failed.
+func (s *sink) stop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy, s.queue, s.err = false, nil, err
 }
 
 // fault is what the writer failed to do.

@@ -196,6 +196,7 @@ func (t *Trace) flow(c *course, h engine.Header, e engine.Event) bool {
 	case engine.StepFinished:
 		t.endStep(c, h.Time)
 	case engine.PhaseStarted:
+		t.cut(c, h.Time)
 		parent := c.here("")
 		if e.Call != "" {
 			parent = t.call(c, e.Call, "", h.Time)
@@ -209,6 +210,7 @@ func (t *Trace) flow(c *course, h engine.Header, e engine.Event) bool {
 	case engine.PhaseFinished:
 		t.endPhase(c, h, e)
 	case engine.InferenceStarted:
+		c.model = t.breakOff(c, c.model, h.Time)
 		c.model = t.begin(c, modelKind, e.Model, c.here(""), h.Time)
 		c.first = time.Time{}
 		c.model.know("messages", e.Messages)
@@ -227,6 +229,7 @@ func (t *Trace) flow(c *course, h engine.Header, e engine.Event) bool {
 		t.endModel(c, h, e)
 	case engine.ToolStarted:
 		s := t.call(c, e.Call.ID, e.Call.Name, h.Time)
+		t.breakOff(c, c.bodies[e.Call.ID], h.Time)
 		c.bodies[e.Call.ID] = t.begin(c, bodyKind, "body", s, h.Time)
 	case engine.ToolFinished:
 		t.endCall(c, h, e)
@@ -243,7 +246,7 @@ func (t *Trace) endPhase(c *course, h engine.Header, e engine.PhaseFinished) {
 	if s == nil {
 		return
 	}
-	c.phase = nil
+	c.model, c.phase = t.breakOff(c, c.model, h.Time), nil
 	if e.Rounds > 0 {
 		s.know("rounds", e.Rounds)
 	}
@@ -291,11 +294,7 @@ func (t *Trace) endCall(c *course, h engine.Header, e engine.ToolFinished) {
 	inside := "its body did not run"
 	if body := c.bodies[id]; body != nil {
 		delete(c.bodies, id)
-		end := body.start.Add(e.Duration)
-		if end.After(h.Time) {
-			end = h.Time
-		}
-		t.end(c, body, end)
+		t.end(c, body, ended(body.start, e.Duration, h.Time))
 		inside = "its body " + took(body)
 	}
 	delete(c.calls, id)
@@ -306,11 +305,12 @@ func (t *Trace) endCall(c *course, h engine.Header, e engine.ToolFinished) {
 }
 
 func (t *Trace) endStep(c *course, at time.Time) {
-	if c.step == nil {
-		return
-	}
+	t.cut(c, at)
 	t.endCalls(c, at)
 	s := c.step
+	if s == nil {
+		return
+	}
 	c.step = nil
 	t.end(c, s, at)
 	t.say(c, s, at, "step %d took %s", c.number, took(s))
@@ -320,24 +320,29 @@ func (t *Trace) endStep(c *course, at time.Time) {
 func (t *Trace) endCalls(c *course, at time.Time) {
 	for _, open := range []map[string]*span{c.waits, c.bodies, c.calls} {
 		for _, id := range slices.Sorted(maps.Keys(open)) {
-			s := open[id]
+			t.breakOff(c, open[id], at)
 			delete(open, id)
-			s.know("open", true)
-			t.end(c, s, at)
 		}
 	}
 }
 
+// cut ends the phase and the model call that are open.
+func (t *Trace) cut(c *course, at time.Time) {
+	c.model = t.breakOff(c, c.model, at)
+	c.phase = t.breakOff(c, c.phase, at)
+}
+
+// breakOff ends a span, if there is one, whose end was not told. It returns nil.
+func (t *Trace) breakOff(c *course, s *span, at time.Time) *span {
+	if s != nil {
+		s.know("open", true)
+		t.end(c, s, at)
+	}
+	return nil
+}
+
 // finish ends a run and everything that is open of it.
 func (t *Trace) finish(c *course, at time.Time, how string) {
-	for _, s := range []*span{c.model, c.phase} {
-		if s != nil {
-			s.know("open", true)
-			t.end(c, s, at)
-		}
-	}
-	c.model, c.phase = nil, nil
-	t.endCalls(c, at)
 	t.endStep(c, at)
 	t.end(c, c.run, at)
 	if how != "" {
@@ -374,6 +379,7 @@ func (t *Trace) suspended(c *course, h engine.Header, tickets int) {
 }
 
 func (t *Trace) resumed(c *course, h engine.Header) {
+	t.endStep(c, h.Time)
 	c.run.know("run", h.Run)
 	c.run.know("resumed", true)
 	slept := ""
