@@ -3,10 +3,12 @@ package plugins_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -75,7 +77,7 @@ func TestLoad(t *testing.T) {
 	require.Empty(t, none)
 }
 
-// Capability G9. What is not on the allowlist is never made, nor is anything that
+// What is not on the allowlist is never made, nor is anything that
 // was wanted beside it; an unknown name and a repeated one are told in the same go.
 func TestAllowlistComesBeforeConstruction(t *testing.T) {
 	var s shop
@@ -146,6 +148,68 @@ func TestNothingIsLoadedTwice(t *testing.T) {
 	require.EqualValues(t, 3, acts.Get(out.Snapshot))
 	require.Equal(t, 3, out.Report.Rounds)
 }
+
+// Capability G9. What one load gave is of no concern to another: each has plugins of
+// its own. On one engine, runs that go on at the same time have the hooks that their
+// specs name and no others, and state of their own.
+func TestIsolation(t *testing.T) {
+	who := state.NewLog("who", state.Options[string]{})
+	entry := func(name string) plugins.Entry {
+		return plugins.Entry{Name: name, Source: plugins.BuiltIn, New: plugins.Plain(func() engine.Plugin {
+			return &marked{plugin(name, func(r *engine.Registrar) {
+				if name == "keys" {
+					r.Key(who)
+					return
+				}
+				for _, p := range []phase.Phase{phase.RunStart, phase.StepEnd} {
+					r.Hook(p, hook(func(pc *phase.Context, cmd *phase.Command) error {
+						cmd.Update(who.Append(name + " for " + pc.Agent().ID))
+						return nil
+					}))
+				}
+			})}
+		})}
+	}
+	reg, err := plugins.NewRegistry(entry("keys"), entry("a"), entry("b"))
+	require.NoError(t, err)
+	load := func() []engine.Plugin {
+		loaded, err := reg.Load(t.Context(), plugins.Selection{Names: []string{"keys", "a", "b"}})
+		require.NoError(t, err)
+		return loaded
+	}
+	loaded := load()
+	for i, p := range load() {
+		require.NotSame(t, loaded[i].(*plugins.Loaded).Unwrap(), p.(*plugins.Loaded).Unwrap())
+	}
+
+	config, _ := enginetest.Config(t, loaded...)
+	config.Model = enginetest.NewScript(enginetest.Say("done"))
+	eng := enginetest.Engine(t, config)
+	var wg sync.WaitGroup
+	got := make([][]string, 20)
+	for i := range got {
+		wg.Go(func() {
+			name := []string{"a", "b"}[i%2]
+			th, err := eng.NewThread("")
+			if err == nil {
+				_, err = th.Run(t.Context(), engine.AgentSpec{ID: fmt.Sprint("agent ", i), ActiveHookFilter: []string{name}}, engine.Prompt("go"))
+			}
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			got[i] = who.Get(th.Snapshot()).Slice()
+		})
+	}
+	wg.Wait()
+	for i, list := range got {
+		mine := fmt.Sprintf("%s for agent %d", []string{"a", "b"}[i%2], i)
+		require.Equal(t, []string{mine, mine}, list)
+	}
+}
+
+// marked is a plugin that can be told from others of its name.
+type marked struct{ engine.Plugin }
 
 // A load that fails, however, leaves nothing behind: what was made is closed, the
 // last one first, and what comes after the fault is not made.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 
@@ -158,6 +159,38 @@ func TestKeep(t *testing.T) {
 		f.run(t, spec)
 		require.Equal(t, want, offered(f.model)[2], keep)
 		require.Equal(t, keep == deferred.KeepThread, deferred.LoadedInThread.Has(f.th.Snapshot(), "book_room"))
+	}
+}
+
+// Capability G9. Runs that go on at the same time have loaded what they have loaded
+// themselves.
+func TestConcurrentRunsLoadForThemselves(t *testing.T) {
+	models, want := map[string]*enginetest.Script{}, map[string]string{"mail": "listMails search_tools send_mail", "room": "book_room search_tools", "invoice": "pay_invoice search_tools"}
+	f := build(t, func(c *engine.Config) {
+		c.Models = map[string]inference.Model{}
+		for query := range want {
+			models[query] = enginetest.NewScript(search("c", query), enginetest.Say("done"))
+			c.Models[query] = models[query]
+		}
+	})
+	var wg sync.WaitGroup
+	for query := range want {
+		for range 5 {
+			wg.Go(func() {
+				res, err := f.eng.Run(t.Context(), engine.AgentSpec{ID: query, ModelID: query}, engine.Prompt("go"))
+				if err != nil || res.Err != nil {
+					t.Errorf("%v %v", err, res)
+				}
+			})
+		}
+	}
+	wg.Wait()
+	for query, list := range want {
+		got := offered(models[query])
+		require.Len(t, got, 10)
+		for _, names := range got {
+			require.Contains(t, []string{"search_tools", list}, strings.Join(names, " "))
+		}
 	}
 }
 

@@ -16,8 +16,13 @@
 //
 // What is loaded is in the keys LoadedInRun and LoadedInThread: state, so a run that
 // is resumed or forked goes on with it, and searches that run at the same time add
-// up. An agent that a handoff of the run brought may be told of a tool that its spec
-// does not allow, if the plugin was active before too; it cannot call it.
+// up.
+//
+// A spec is looked at when the plugin becomes active for an agent. One that takes over
+// by a handoff, from one that had the plugin active too, is therefore taken for one
+// that may use all tools: a search may name a tool that its spec does not allow, which
+// it still cannot call, and without search_tools it is offered none that is not always
+// there.
 //
 // A search depends on nothing but the tools and the query. The plugin has a hook and
 // a transform at before_inference: a transform sees no state, so the hook tells it
