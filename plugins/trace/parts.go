@@ -18,7 +18,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 		s := t.past(c, gateKind, e.Gate, c.here(""), began, ended(began, e.Duration, h.Time), func(s *span) {
 			s.know("decision", e.Decision.String())
 			s.fail(e.Error)
-			s.know2("reason", e.Reason)
+			s.knowText("reason", e.Reason)
 		})
 		t.say(c, s, began, "gate %s says %s in %s%s%s", e.Gate, e.Decision, took(s), then(": ", e.Reason), then(", failed: ", e.Error))
 	case engine.ActionFinished:
@@ -37,8 +37,8 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 		t.breakOff(c, c.waits[e.Ticket.ID], h.Time)
 		s := t.begin(c, waitKind, "answer", c.here(e.Ticket.Call), h.Time)
 		s.know("ticket", e.Ticket.ID)
-		s.know2("asked_by", e.Ticket.Plugin)
-		s.know2("message", e.Ticket.Message)
+		s.knowText("asked_by", e.Ticket.Plugin)
+		s.knowText("message", e.Ticket.Message)
 		c.waits[e.Ticket.ID] = s
 		t.say(c, s, h.Time, "%s asks%s", e.Ticket.Plugin, then(": ", e.Ticket.Message))
 	case engine.TicketAnswered:
@@ -89,7 +89,7 @@ func (t *Trace) effect(c *course, h engine.Header, e engine.EffectFinished) {
 	s := t.begin(c, effectKind, e.Effect, parent, began)
 	s.beside = beside
 	s.know("plugin", e.Plugin)
-	s.know2("handler", e.Handler)
+	s.knowText("handler", e.Handler)
 	s.fail(e.Error)
 	if marked {
 		s.know("mark", clip(text))
@@ -169,19 +169,4 @@ func ended(began time.Time, took time.Duration, told time.Time) time.Time {
 		return end
 	}
 	return told
-}
-
-// fail notes an error, if there is one.
-func (s *span) fail(text string) {
-	if text != "" {
-		s.failed = true
-		s.know("error", clip(text))
-	}
-}
-
-// know2 is know for a text that may be missing or long.
-func (s *span) know2(name, text string) {
-	if text != "" {
-		s.know(name, clip(text))
-	}
 }

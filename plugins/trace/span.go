@@ -48,6 +48,21 @@ type fact struct {
 
 func (s *span) know(name string, value any) { s.facts = append(s.facts, fact{name, value}) }
 
+// fail notes an error, if there is one.
+func (s *span) fail(text string) {
+	if text != "" {
+		s.failed = true
+		s.know("error", clip(text))
+	}
+}
+
+// knowText is know for a text that may be missing or long.
+func (s *span) knowText(name, text string) {
+	if text != "" {
+		s.know(name, clip(text))
+	}
+}
+
 // close sets the end of the span and gives its time to its parent.
 func (s *span) close(at time.Time) {
 	if at.Before(s.start) {

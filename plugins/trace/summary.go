@@ -24,6 +24,9 @@ func (t *Trace) summary(c *course) {
 }
 
 func (s *sum) write(out *strings.Builder, depth int, whole time.Duration) {
+	if s.kind == waitKind && s.waited == 0 {
+		return // asked, and left open when the run was suspended
+	}
 	share := ""
 	if whole > 0 && s.kind != waitKind {
 		share = fmt.Sprintf("%.1f%%", 100*float64(s.busy)/float64(whole))

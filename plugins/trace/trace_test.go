@@ -307,6 +307,23 @@ func TestSuspendedAndResumed(t *testing.T) {
 	})
 }
 
+// While a call waits for an answer that comes later others run, and their time is no
+// waiting.
+func TestOthersRunWhileOneWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		tr := newTrace()
+		res := run(t, config(t, tr, enginetest.Call("c1", "pay", nil).And(enginetest.Call("c2", "look", nil))), t.Context(), engine.AgentSpec{ID: "clerk"})
+		require.Equal(t, phase.Waiting, res.Status)
+		require.NoError(t, tr.Close(t.Context()))
+		text := tr.text.String()
+		require.Regexp(t, `call look c2: ok in [0-9]+ms, its body 15ms\n`, text)
+		require.Contains(t, text, "busy asks: pay the bill?")
+		require.Contains(t, text, "run waits for 1 answer")
+		require.NotContains(t, text, "waiting", "nobody has waited yet")
+		checkChrome(t, tr.chrome.Bytes())
+	})
+}
+
 // A run that is cancelled in the middle of a tool shows how far it came.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

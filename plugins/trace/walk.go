@@ -34,7 +34,7 @@ func (t *Trace) flow(c *course, h engine.Header, e engine.Event) bool {
 	switch e := e.(type) {
 	case engine.RunStarted:
 		c.run.know("run", h.Run)
-		c.run.know("input", clip(e.Input))
+		c.run.knowText("input", e.Input)
 		t.say(c, c.run, h.Time, "run %s of agent %s%s", h.Run, h.Agent, then(": ", e.Input))
 		c.run.shown = true
 	case engine.RunResumed:
@@ -43,15 +43,13 @@ func (t *Trace) flow(c *course, h engine.Header, e engine.Event) bool {
 		c.run.know("reason", string(e.Reason))
 		c.run.know("steps", e.Steps)
 		c.run.know("tokens", e.Usage.Total())
-		if e.Error != "" {
-			c.run.failed = true
-			c.run.know("error", clip(e.Error))
-		}
+		c.run.fail(e.Error)
 		t.finish(c, h.Time, "run ended: "+string(e.Reason)+then(", ", e.Detail))
 	case engine.RunSuspended:
 		t.suspended(c, h, len(e.Tickets))
 	case engine.StepStarted:
 		t.endStep(c, h.Time)
+		clear(c.names) // models use an id again in another step
 		c.number = h.Step
 		c.step = t.begin(c, stepKind, "step", c.run, h.Time)
 		c.step.know("step", h.Step)
@@ -117,10 +115,7 @@ func (t *Trace) endPhase(c *course, h engine.Header, e engine.PhaseFinished) {
 	if e.Retries > 0 {
 		s.know("retries", e.Retries)
 	}
-	if e.Error != "" {
-		s.failed = true
-		s.know("error", clip(e.Error))
-	}
+	s.fail(e.Error)
 	t.end(c, s, h.Time)
 	if s.shown || s.failed {
 		t.say(c, s, h.Time, "%s took %s%s%s%s", s.name, took(s), counted(e.Rounds, ", ", "round"), counted(e.Retries, ", ", "retry"), then(", failed: ", e.Error))
@@ -135,10 +130,7 @@ func (t *Trace) endModel(c *course, h engine.Header, e engine.InferenceFinished)
 	c.model = nil
 	s.know("input_tokens", e.Usage.InputTokens)
 	s.know("output_tokens", e.Usage.OutputTokens)
-	if e.Error != "" {
-		s.failed = true
-		s.know("error", clip(e.Error))
-	}
+	s.fail(e.Error)
 	t.end(c, s, h.Time)
 	first := ""
 	if !c.first.IsZero() {
@@ -180,11 +172,16 @@ func (t *Trace) endStep(c *course, at time.Time) {
 	t.say(c, s, at, "step %d took %s", c.number, took(s))
 }
 
-// endCalls ends what is open of tool calls.
+// endCalls ends what is open of tool calls. Nobody has waited yet for an answer that is
+// open: what comes after the question is time of others.
 func (t *Trace) endCalls(c *course, at time.Time) {
 	for _, open := range []map[string]*span{c.waits, c.bodies, c.calls} {
 		for _, id := range slices.Sorted(maps.Keys(open)) {
-			t.breakOff(c, open[id], at)
+			if s := open[id]; s.kind == waitKind {
+				t.breakOff(c, s, s.start)
+			} else {
+				t.breakOff(c, s, at)
+			}
 			delete(open, id)
 		}
 	}
