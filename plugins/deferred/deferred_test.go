@@ -368,6 +368,66 @@ func TestEmptyQueryAndFaultySettings(t *testing.T) {
 	require.ErrorIs(t, err, engine.ErrRegistration)
 }
 
+// Somebody else's use of the plugin's parameter is an error that names it.
+func TestParameterOfSomebodyElse(t *testing.T) {
+	f := build(t, nil, enginetest.Say("done"))
+	spec := agent("")
+	spec.Params.Extra = inference.Extra{}.With(deferred.Param, "7")
+	res, err := f.th.Run(t.Context(), spec, engine.Prompt("go"))
+	require.NoError(t, err)
+	require.ErrorContains(t, res.Err, "deferred: somebody else has set the parameter deferred.offered")
+}
+
+// Any row of searches and calls, against a set that is kept beside.
+func TestLoadedToolsAgainstModel(t *testing.T) {
+	tools := []string{"send_mail", "listMails", "book_room", "pay_invoice"}
+	for seed := range uint64(40) {
+		rng := rand.New(rand.NewPCG(seed, 7))
+		loaded := map[string]bool{}
+		var answers []enginetest.Answer
+		var want []inference.Outcome
+		var requests [][]string
+		offers := func() []string {
+			names := []string{deferred.SearchTool}
+			for _, n := range tools {
+				if loaded[n] {
+					names = append(names, n)
+				}
+			}
+			slices.Sort(names)
+			return names
+		}
+		for range 12 {
+			requests = append(requests, offers())
+			var step enginetest.Answer
+			for j := range 1 + rng.IntN(3) {
+				name, id := tools[rng.IntN(len(tools))], fmt.Sprintf("c%d", j)
+				outcome := inference.OutcomeOK
+				if rng.IntN(3) == 0 {
+					step = step.And(search(id, name))
+					loaded[name] = true
+				} else {
+					step = step.And(enginetest.Call(id, name, nil))
+					if !loaded[name] {
+						outcome = inference.OutcomeBlocked
+					}
+				}
+				want = append(want, outcome)
+			}
+			answers = append(answers, step)
+		}
+		requests = append(requests, offers())
+		f := build(t, nil, append(answers, enginetest.Say("done"))...)
+		f.run(t, agent(`{"results": 1}`))
+		var got []inference.Outcome
+		for _, e := range enginetest.Select[engine.ToolFinished](f.rec.Events()) {
+			got = append(got, e.Result.Outcome)
+		}
+		require.Equal(t, want, got, "seed %d", seed)
+		require.Equal(t, requests, offered(f.model), "seed %d", seed)
+	}
+}
+
 // What is saved: a hundred tools with schemas of the usual size.
 func TestRequestIsSmaller(t *testing.T) {
 	var many []engine.Tool
