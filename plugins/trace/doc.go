@@ -26,8 +26,9 @@
 // All of it is from the engine's events and their clock, so it is as exact as they
 // are. The engine tells how long a hook or gate took and not when it began: it is shown
 // as beginning when all of its tier did. Background effects are told of at the end of
-// a run. Events that were kept, read with engine.UnmarshalEvent, can be given to
-// Observe and give the same pictures.
+// a run, and what a commit wrote is only in the lines. Events that were kept, read
+// with engine.UnmarshalEvent, can be given to Observe and give the same pictures, but
+// for the texts of marks.
 //
 // # Writers
 //
