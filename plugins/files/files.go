@@ -9,9 +9,11 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
 )
 
 // The tools' names.
@@ -20,6 +22,7 @@ const (
 	SearchTool = "search_text"
 	ReadTool   = "read_file"
 	WriteTool  = "write_file"
+	EditTool   = "edit_file"
 )
 
 // ErrPath is the kind of every fault of a path that a tool was given.
@@ -39,6 +42,12 @@ type Options struct {
 	Hide []string
 	// Limits bound what the tools read and return.
 	Limits Limits
+	// OnSaved and OnPatched return what is to be scheduled when a file was written or
+	// edited: actions of other plugins, which run in the same phase if they are for
+	// AfterToolExecute. They must be free of side effects and safe for concurrent use.
+	// Nil means nothing.
+	OnSaved   func(Save) []phase.Action
+	OnPatched func(Patch) []phase.Action
 }
 
 // Limits bound the work of one tool call. A zero field means the default named
@@ -58,9 +67,13 @@ func DefaultExclude() []string { return []string{".*", "node_modules"} }
 // Plugin has the tools for one directory. Make it with Open and release it with
 // Close, or let Engine.Close do so. It may serve several engines until then.
 type Plugin struct {
-	root   *os.Root
-	tree   *tree
-	limits Limits
+	root      *os.Root
+	tree      *tree
+	limits    Limits
+	onSaved   func(Save) []phase.Action
+	onPatched func(Patch) []phase.Action
+
+	writing sync.Mutex // an edit must not undo what was written while it was under way
 }
 
 // Open returns the plugin for a directory, which must exist.
@@ -86,7 +99,8 @@ func Open(dir string, o Options) (*Plugin, error) {
 	for _, name := range o.Hide {
 		hide[path.Clean(name)] = true
 	}
-	return &Plugin{root: root, tree: &tree{root: root, fsys: root.FS(), exclude: exclude, hide: hide}, limits: limits}, nil
+	return &Plugin{root: root, tree: &tree{root: root, fsys: root.FS(), exclude: exclude, hide: hide}, limits: limits,
+		onSaved: o.OnSaved, onPatched: o.OnPatched}, nil
 }
 
 func (l Limits) withDefaults() (Limits, error) {
@@ -112,8 +126,10 @@ func orDefault[N int | int64](n, def N) N {
 // Name returns "files".
 func (p *Plugin) Name() string { return "files" }
 
-// Register registers the tools.
+// Register registers the tools and the handlers of Saved and Patched.
 func (p *Plugin) Register(r *engine.Registrar) error {
+	r.Key(Changed)
+	r.Action(Saved.Handle(p.saved), Patched.Handle(p.patched))
 	r.Tool(
 		reader{engine.NewTool(inference.ToolSpec{Name: ListTool, Kind: "read", Schema: listSchema,
 			Description: "List the files below a folder, with their sizes."}, p.list)},
@@ -123,6 +139,8 @@ func (p *Plugin) Register(r *engine.Registrar) error {
 			Description: "Read a text file, or some of its lines."}, p.read)},
 		engine.NewTool(inference.ToolSpec{Name: WriteTool, Kind: "write", Schema: writeSchema,
 			Description: "Write a text file, replacing it if it exists."}, p.write),
+		engine.NewTool(inference.ToolSpec{Name: EditTool, Kind: "write", Schema: editSchema,
+			Description: "Replace a text that is in a file exactly once by another one."}, p.edit),
 	)
 	return nil
 }

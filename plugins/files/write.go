@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io/fs"
+	"os"
 	"path"
 	"strings"
 
@@ -36,9 +37,11 @@ func (p *Plugin) write(_ context.Context, pc *phase.Context, in writeArgs) (engi
 	if err != nil {
 		return engine.Output{}, err
 	}
-	if int64(len(in.Content)) > p.limits.FileBytes {
-		return engine.Output{}, fmt.Errorf("files: %s is too much for one file; the limit is %s", size(int64(len(in.Content))), size(p.limits.FileBytes))
+	if err := p.fits(len(in.Content)); err != nil {
+		return engine.Output{}, err
 	}
+	p.writing.Lock()
+	defer p.writing.Unlock()
 	replaced, err := p.writable(name)
 	if err != nil {
 		return engine.Output{}, err
@@ -46,19 +49,45 @@ func (p *Plugin) write(_ context.Context, pc *phase.Context, in writeArgs) (engi
 	if err := p.root.MkdirAll(path.Dir(name), 0o777); err != nil {
 		return engine.Output{}, err
 	}
-	// The call's id keeps two calls at the same time from sharing a draft.
+	if err := p.replace(pc, name, in.Content, 0); err != nil {
+		return engine.Output{}, err
+	}
+	w := Written{Path: name, Bytes: len(in.Content), Replaced: replaced}
+	out, err := output(fmt.Sprintf("wrote %s to %s", size(int64(w.Bytes)), name), w)
+	out.Command.Schedule(Saved.New(Save{Path: name, Created: !replaced, Bytes: w.Bytes}))
+	return out, err
+}
+
+// fits returns an error if a file of n bytes is more than the tools take.
+func (p *Plugin) fits(n int) error {
+	if int64(n) > p.limits.FileBytes {
+		return fmt.Errorf("files: %s is too much for one file; the limit is %s", size(int64(n)), size(p.limits.FileBytes))
+	}
+	return nil
+}
+
+// replace puts a text in a file's place as a whole, with the permissions given or, for
+// 0, those of a new file.
+func (p *Plugin) replace(pc *phase.Context, name, text string, mode fs.FileMode) error {
+	// The call's id keeps two processes at the same time from sharing a draft.
 	call := fnv.New64a()
 	_, _ = fmt.Fprint(call, pc.Run().ID, "/", name, "/", pc.Call().ID) // a hash takes everything
 	draft := path.Join(path.Dir(name), fmt.Sprintf(".%x.draft", call.Sum64()))
-	err = p.root.WriteFile(draft, []byte(in.Content), 0o666)
-	if err == nil {
+	f, err := p.root.OpenFile(draft, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o666)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	if err == nil && mode != 0 {
+		err = f.Chmod(mode)
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
 		err = p.root.Rename(draft, name)
 	}
 	if err != nil {
-		return engine.Output{}, errors.Join(err, p.root.Remove(draft))
+		return errors.Join(err, p.root.Remove(draft))
 	}
-	w := Written{Path: name, Bytes: len(in.Content), Replaced: replaced}
-	return output(fmt.Sprintf("wrote %s to %s", size(int64(w.Bytes)), name), w)
+	return nil
 }
 
 // writable reports whether there is a file of that name, or why there may be none.
