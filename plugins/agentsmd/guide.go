@@ -58,9 +58,12 @@ func head(fsys fs.FS, name string, n int) (string, error) {
 	return string(text), errors.Join(err, f.Close())
 }
 
-func (g guide) mark() string {
+// mark is the element of Told for the guide.
+func (g guide) mark() string { return g.path + "@" + g.hash() }
+
+func (g guide) hash() string {
 	sum := sha256.Sum256([]byte(g.text))
-	return g.path + "@" + hex.EncodeToString(sum[:6])
+	return hex.EncodeToString(sum[:6])
 }
 
 func (g guide) message() string {

@@ -21,10 +21,11 @@ const ChangeTool = "change_directory"
 var ErrPath = errors.New("cwd: unusable path")
 
 const changeSchema inference.JSON = `{"type":"object","properties":{` +
-	`"path":{"type":"string","description":"a folder, relative to the working directory"}},"required":["path"],"additionalProperties":false}`
+	`"directory":{"type":"string","description":"a folder, relative to the working directory"}},"required":["directory"],"additionalProperties":false}`
 
+// Its name is not "path", which is for what lies in the tree of a tool.
 type changeArgs struct {
-	Path string `json:"path"`
+	Directory string `json:"directory"`
 }
 
 func (p plugin) tool() engine.Tool {
@@ -36,7 +37,7 @@ func (p plugin) tool() engine.Tool {
 func (p plugin) change(_ context.Context, pc *phase.Context, in changeArgs) (engine.Output, error) {
 	c := Change{Old: Dir.Get(pc.Snapshot())}
 	var err error
-	if c.New, err = p.enter(c.Old, in.Path); err != nil {
+	if c.New, err = p.enter(c.Old, in.Directory); err != nil {
 		return engine.Output{}, err
 	}
 	out := engine.Text("the working directory is " + c.New)

@@ -58,7 +58,7 @@ func run(t testing.TB, th *engine.Thread, spec engine.AgentSpec) {
 }
 
 func cd(id, to string) enginetest.Answer {
-	return enginetest.Call(id, cwd.ChangeTool, map[string]any{"path": to})
+	return enginetest.Call(id, cwd.ChangeTool, map[string]any{"directory": to})
 }
 
 // texts returns the results of the thread's calls and, with a star, the messages that

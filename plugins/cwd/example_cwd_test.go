@@ -26,7 +26,7 @@ func Example() {
 		log.Fatal(err)
 	}
 	model := enginetest.NewScript(
-		enginetest.Call("c1", cwd.ChangeTool, map[string]any{"path": "garden"}),
+		enginetest.Call("c1", cwd.ChangeTool, map[string]any{"directory": "garden"}),
 		enginetest.Say("here I am"),
 	)
 	eng, err := engine.New(engine.Config{Plugins: []engine.Plugin{place}, Model: model})
