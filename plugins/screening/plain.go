@@ -1,0 +1,204 @@
+package screening
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// forms returns the plain forms of a text: with escapes and markup read as what they
+// stand for, and as they are written if that is different. One alone would not do:
+// what reads as an escape may be a part of a word.
+func forms(text string) []string {
+	read := plain(text, symbol)
+	if !strings.ContainsAny(text, "\\&<\x1b") {
+		return []string{read}
+	}
+	return []string{read, plain(text, utf8.DecodeRuneInString)}
+}
+
+// plain returns a plain form of a text, which is made in one pass; next reads what a
+// text begins with and says how many bytes that is.
+func plain(text string, next func(string) (rune, int)) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	space := true // so that there is none at the beginning
+	for i := 0; i < len(text); {
+		r, n := next(text[i:])
+		i += n
+		switch r = simple(r); r {
+		case dropped:
+		case ' ':
+			if !space {
+				b.WriteByte(' ')
+			}
+			space = true
+		default:
+			b.WriteRune(r)
+			space = false
+		}
+	}
+	return strings.TrimSuffix(b.String(), " ")
+}
+
+// dropped stands for what the plain form does not have.
+const dropped rune = -1
+
+// symbol reads a character, escapes and markup being one.
+func symbol(s string) (rune, int) {
+	switch s[0] {
+	case '\\':
+		return escape(s)
+	case '&':
+		return entity(s)
+	case '<':
+		return tag(s)
+	case 0x1b:
+		return sequence(s)
+	default:
+		return utf8.DecodeRuneInString(s)
+	}
+}
+
+// escape reads an escape of a JSON string.
+func escape(s string) (rune, int) {
+	if len(s) > 1 && strings.IndexByte("nrt", s[1]) >= 0 {
+		return ' ', 2
+	}
+	r, ok := unit(s)
+	if !ok {
+		return '\\', 1
+	}
+	if low, ok := unit(s[6:]); ok && r >= 0xd800 && r < 0xdc00 && low >= 0xdc00 && low < 0xe000 {
+		return (r-0xd800)<<10 | (low - 0xdc00) + 0x10000, 12
+	}
+	return r, 6
+}
+
+// unit reads \uXXXX.
+func unit(s string) (rune, bool) {
+	if len(s) < 6 || s[:2] != `\u` {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	return rune(n), err == nil
+}
+
+// entities are the named characters of HTML that matter here.
+var entities = map[string]rune{"nbsp": ' ', "lt": '<', "gt": '>', "amp": '&', "quot": '"', "apos": '\'', "shy": dropped, "zwnj": dropped, "zwj": dropped}
+
+// entity reads a character reference of HTML.
+func entity(s string) (rune, int) {
+	const longest = len("&#x10ffff;")
+	end := strings.IndexByte(s[:min(len(s), longest)], ';')
+	if end < 2 {
+		return '&', 1
+	}
+	name := strings.ToLower(s[1:end])
+	if r, ok := entities[name]; ok {
+		return r, end + 1
+	}
+	digits, numeric := strings.CutPrefix(name, "#")
+	base := 10
+	if hex, ok := strings.CutPrefix(digits, "x"); ok {
+		digits, base = hex, 16
+	}
+	if n, err := strconv.ParseUint(digits, base, 21); numeric && err == nil {
+		return rune(n), end + 1
+	}
+	return '&', 1
+}
+
+// inline and blocks are the elements of HTML whose tags text may be broken up with; the
+// latter separate words.
+var (
+	inline = map[string]bool{"a": true, "b": true, "i": true, "u": true, "s": true, "em": true, "strong": true, "span": true, "font": true, "wbr": true, "code": true, "mark": true, "small": true}
+	blocks = map[string]bool{"br": true, "p": true, "div": true, "li": true, "ul": true, "ol": true, "td": true, "tr": true, "h1": true, "h2": true, "h3": true, "h4": true, "hr": true}
+)
+
+// tag reads a tag of HTML, unless it has attributes, which are text too.
+func tag(s string) (rune, int) {
+	const longest = len("</strong />")
+	end := strings.IndexByte(s[:min(len(s), longest)], '>')
+	if end < 2 {
+		return '<', 1
+	}
+	name := strings.TrimPrefix(s[1:end], "/")
+	name = strings.ToLower(strings.TrimRight(strings.TrimSuffix(name, "/"), " "))
+	switch {
+	case inline[name]:
+		return dropped, end + 1
+	case blocks[name]:
+		return ' ', end + 1
+	default:
+		return '<', 1
+	}
+}
+
+// sequence reads what sets the colour in a terminal.
+func sequence(s string) (rune, int) {
+	const longest = 32
+	i := 2
+	for i < min(len(s), longest) && (s[i] >= '0' && s[i] <= '9' || s[i] == ';') {
+		i++
+	}
+	if i < len(s) && s[1] == '[' && s[i] == 'm' {
+		return dropped, i + 1
+	}
+	return dropped, 1
+}
+
+// simple returns what a character is in the plain form: itself, another one, a space,
+// or dropped.
+func simple(r rune) rune {
+	if r < utf8.RuneSelf {
+		switch {
+		case r == dropped || r == '*' || r == '`' || r == '~' || r == '"':
+			return dropped
+		case r >= 'A' && r <= 'Z':
+			return r + 'a' - 'A'
+		case r > ' ' && r < 0x7f:
+			return r
+		case r == ' ' || r >= '\t' && r <= '\r':
+			return ' '
+		default:
+			return dropped
+		}
+	}
+	switch {
+	case r >= 0xe0020 && r <= 0xe007e: // tags, which are ASCII that is not shown
+		return simple(r - 0xe0000)
+	case r >= 0xff01 && r <= 0xff5e: // full width
+		return simple(r - 0xff01 + '!')
+	case r >= 0x1d400 && r <= 0x1d6a3: // mathematical letters, alphabet by alphabet
+		return simple('A' + (r-0x1d400)%52%26)
+	case r >= 0x24b6 && r <= 0x24e9: // circled letters
+		return simple('A' + (r-0x24b6)%26)
+	case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Me, r):
+		return dropped
+	case unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || r == '\u2800' || r == '\u3164': // the last two look like one
+		return ' '
+	}
+	r = unicode.ToLower(r)
+	if same, ok := lookalikes[r]; ok {
+		return same
+	}
+	return r
+}
+
+// lookalikes are small letters and marks that look like others.
+var lookalikes = func() map[rune]rune {
+	m := map[rune]rune{'’': '\'', '‘': '\'', 'ʼ': '\'', '“': dropped, '”': dropped, '„': dropped, '«': dropped, '»': dropped,
+		'–': '-', '—': '-', '‐': '-', '‑': '-', '：': ':', '，': ',', 'ı': 'i', 'ſ': 's', 'ɡ': 'g', 'ɑ': 'a'}
+	for latin, others := range map[rune]string{
+		'a': "аαàáâãäåā", 'b': "ьвβ", 'c': "сϲçćč", 'd': "ԁď", 'e': "еεèéêëēě", 'h': "һн", 'i': "іιìíîï", 'j': "јϳ", 'k': "кκ",
+		'l': "ӏł", 'm': "м", 'n': "пηñńň", 'o': "оοòóôõöøō", 'p': "рρ", 'q': "ԛ", 'r': "гřŕ", 's': "ѕšś", 't': "тτťţ",
+		'u': "υùúûüū", 'v': "ѵν", 'w': "ԝω", 'x': "хχ", 'y': "уγýÿ", 'z': "źžż",
+	} {
+		for _, other := range others {
+			m[other] = latin
+		}
+	}
+	return m
+}()
