@@ -6,10 +6,12 @@
 //	eng, err := engine.New(engine.Config{Plugins: []engine.Plugin{place}, Model: m})
 //
 // The key Dir holds it: a path with slashes that begins at the directory given to
-// New, "." for that directory itself, never outside of it and without symbolic links.
-// The model changes it with the tool change_directory; every plugin may change it with
-// Dir.With. The model is told of a change before it is asked the next time, whoever
-// made it, also between two runs.
+// New, "." for that directory itself. The model changes it with the tool
+// change_directory, which follows no link out of that directory and leaves a path without
+// links. Every plugin may change it with Dir.With, which refuses what is no such path;
+// whether there is such a folder, whoever works in it sees, as plugins/shell does. The
+// model is told of a change before it is asked the next time, whoever made it, also
+// between two runs.
 //
 // # Taking part
 //

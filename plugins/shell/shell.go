@@ -113,7 +113,7 @@ func (p plugin) Name() string { return Name }
 func (p plugin) Register(r *engine.Registrar) error {
 	r.Tool(engine.NewTool(inference.ToolSpec{Name: Tool, Kind: "exec", Schema: schema, Description: fmt.Sprintf(
 		"Run a command line with sh. It is stopped after %s unless timeout_seconds says otherwise, which may be up to %d.",
-		p.opts.Timeout, p.opts.MaxTimeout/time.Second)}, p.call))
+		p.opts.Timeout, p.most())}, p.call))
 	return nil
 }
 
@@ -163,15 +163,18 @@ func (p plugin) call(ctx context.Context, pc *phase.Context, in args) (engine.Ou
 
 // limit returns how long a line may take.
 func (p plugin) limit(seconds int64) (time.Duration, error) {
-	switch most := int64(p.opts.MaxTimeout / time.Second); {
+	switch {
 	case seconds == 0:
 		return p.opts.Timeout, nil
-	case seconds < 0 || seconds > most:
-		return 0, fmt.Errorf("shell: timeout_seconds is %d; want 1 to %d", seconds, most)
+	case seconds < 0 || seconds > p.most():
+		return 0, fmt.Errorf("shell: timeout_seconds is %d; want 1 to %d", seconds, p.most())
 	default:
-		return time.Duration(seconds) * time.Second, nil
+		return min(time.Duration(seconds)*time.Second, p.opts.MaxTimeout), nil
 	}
 }
+
+// most returns MaxTimeout in whole seconds, rounded up.
+func (p plugin) most() int64 { return int64((p.opts.MaxTimeout + time.Second - 1) / time.Second) }
 
 // env returns the environment of a line.
 func (p plugin) env() []string {

@@ -166,6 +166,8 @@ func TestTimeLimit(t *testing.T) {
 
 	r, _ = one(t, shell.Options{MaxTimeout: time.Minute}, map[string]any{"command": "sleep 1000", "timeout_seconds": 1})
 	require.Equal(t, "[stopped after 1s]", r.Content)
+	r, _ = one(t, shell.Options{MaxTimeout: 100 * time.Millisecond}, map[string]any{"command": "sleep 1000", "timeout_seconds": 1})
+	require.Equal(t, "[stopped after 100ms]", r.Content)
 }
 
 // A line that ends does not wait for what it left in the background, which is killed.
