@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -16,6 +18,7 @@ import (
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/agentsmd"
+	"github.com/ddd26017/fixpoint/plugins/cwd"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -113,6 +116,28 @@ func TestWorkingDirectory(t *testing.T) {
 	}
 	last := a.model.Requests()[3].Messages
 	require.Equal(t, "d/AGENTS.md says:\n\nin d", last[len(last)-1].Text, "before the model is asked in the next run")
+}
+
+// Capability G1. Capability G7. With plugins/cwd the event of a changed directory and the
+// guides that are told come from one key; what that plugin's tool is given is not taken
+// for a path from the top.
+func TestWithCwd(t *testing.T) {
+	root := t.TempDir()
+	for name, content := range map[string]string{"AGENTS.md": "top", "a/b/AGENTS.md": "in a/b", "b/AGENTS.md": "never"} {
+		require.NoError(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
+		require.NoError(t, os.WriteFile(filepath.Join(root, name), []byte(content), 0o600))
+	}
+	place, err := cwd.New(root, cwd.Options{})
+	require.NoError(t, err)
+	change := func(id, to string) enginetest.Answer {
+		return enginetest.Call(id, cwd.ChangeTool, map[string]any{"directory": to})
+	}
+	a := following(t, []engine.Plugin{place, agentsmd.New(os.DirFS(root)).Follow(cwd.Dir)}, change("1", "a"), change("2", "b"), enginetest.Say("done"))
+	a.run(t)
+	require.Equal(t, []string{
+		"AGENTS.md says:\n\ntop", "The working directory is now a (before: .).",
+		"The working directory is now a/b (before: a).", "a/b/AGENTS.md says:\n\nin a/b",
+	}, a.told())
 }
 
 // An engine without the key is one without a working directory.
