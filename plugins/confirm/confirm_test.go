@@ -1,0 +1,560 @@
+package confirm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/enginetest"
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/confirm"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+// world is a thread with the plugin, some tools that count their calls, and gates.
+type world struct {
+	thread *engine.Thread
+	rec    *enginetest.Recorder
+	spec   engine.AgentSpec
+	ran    []string // "tool args" of the calls that ran, in order
+	asked  []gate.Ticket
+}
+
+type setup struct {
+	section string
+	options confirm.Options
+	plugins []engine.Plugin
+	change  func(*engine.Config)
+	answers []phase.Answer // of a resolver; without any nobody is there, and ErrLeftOpen beyond them
+}
+
+type saveArgs struct {
+	Path string `json:"path"`
+	Text string `json:"text,omitempty"`
+}
+
+func (w *world) tools() engine.Plugin {
+	return engine.NewPlugin("tools", func(r *engine.Registrar) error {
+		for _, s := range []inference.ToolSpec{{Name: "look", Kind: "read"}, {Name: "save", Kind: "write"}, {Name: "sh", Kind: "exec"}} {
+			r.Tool(engine.NewTool(s, func(_ context.Context, pc *phase.Context, in saveArgs) (engine.Output, error) {
+				w.ran = append(w.ran, pc.Call().Name+" "+string(pc.Call().Args))
+				return engine.Text("ok"), nil
+			}))
+		}
+		return nil
+	})
+}
+
+func gating(name string, fn func(pc *phase.Context) gate.Decision) engine.Plugin {
+	return engine.NewPlugin(name, func(r *engine.Registrar) error {
+		r.Gate(gate.Func(func(_ context.Context, pc *phase.Context) (gate.Decision, error) { return fn(pc), nil }))
+		return nil
+	})
+}
+
+func newWorld(t *testing.T, s setup, calls ...enginetest.Answer) *world {
+	t.Helper()
+	w := &world{}
+	plugins := append([]engine.Plugin{confirm.New(s.options), w.tools()}, s.plugins...)
+	config, rec := enginetest.Config(t, plugins...)
+	w.rec = rec
+	config.Schemas = confirm.Schemas(nil)
+	config.Model = enginetest.NewScript(append(calls, enginetest.Say("done"))...)
+	if s.answers != nil {
+		left := s.answers
+		config.Resolver = gate.ResolverFunc(func(_ context.Context, ticket gate.Ticket) (phase.Answer, error) {
+			w.asked = append(w.asked, ticket)
+			if len(left) == 0 {
+				return phase.Answer{}, gate.ErrLeftOpen
+			}
+			next := left[0]
+			left = left[1:]
+			return next, nil
+		})
+	}
+	if s.change != nil {
+		s.change(&config)
+	}
+	th, err := enginetest.Engine(t, config).NewThread("thread")
+	require.NoError(t, err)
+	w.thread = th
+	w.spec = engine.AgentSpec{ID: "a"}
+	if s.section != "" {
+		w.spec.Sections = map[string]inference.JSON{confirm.Name: inference.JSON(s.section)}
+	}
+	return w
+}
+
+func (w *world) run(t *testing.T) *engine.Result {
+	t.Helper()
+	res, err := w.thread.Run(t.Context(), w.spec, engine.Prompt("go"))
+	require.NoError(t, err)
+	require.NoError(t, res.Err)
+	return res
+}
+
+func (w *world) resume(t *testing.T, a phase.Answer) (*engine.Result, error) {
+	t.Helper()
+	return w.thread.Resume(t.Context(), w.spec, engine.Input{}, engine.Decision{Answer: a})
+}
+
+// outcomes are those of the calls so far, as "tool outcome".
+func (w *world) outcomes() (list []string) {
+	for _, e := range enginetest.Select[engine.ToolFinished](w.rec.Events()) {
+		list = append(list, fmt.Sprintf("%s %s", e.Call.Name, e.Result.Outcome))
+	}
+	return list
+}
+
+// last is what the model read last.
+func (w *world) last(t *testing.T) string {
+	t.Helper()
+	done := enginetest.Select[engine.ToolFinished](w.rec.Events())
+	require.NotEmpty(t, done)
+	return done[len(done)-1].Result.Content
+}
+
+func value(text inference.JSON) phase.Answer { return phase.Answer{Approved: true, Value: text} }
+
+func call(id, tool, args string) enginetest.Answer {
+	return enginetest.Call(id, tool, inference.JSON(args))
+}
+
+// Capability G5. Yes runs the call, no does not and the model reads why, in whichever way
+// it is said; tools of kind read are not asked about, and an unknown one is not either.
+func TestYesAndNo(t *testing.T) {
+	no, err := confirm.Answer{Choice: confirm.No, Reason: "not on Fridays"}.Reply()
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		answer  phase.Answer
+		outcome string
+		says    string
+	}{
+		"plain yes":    {phase.Answer{Approved: true}, "save ok", "ok"},
+		"yes":          {value(`{"choice":"yes"}`), "save ok", "ok"},
+		"plain no":     {phase.Answer{Reason: "not on Fridays"}, "save denied", "denied: not on Fridays"},
+		"no":           {no, "save denied", "denied: not on Fridays"},
+		"no in value":  {value(`{"choice":"no","reason":"not on Fridays"}`), "save blocked", "blocked: not on Fridays"},
+		"a silent no":  {value(`{"choice":"no"}`), "save blocked", "blocked: the user said no"},
+		"not bothered": {phase.Answer{Cancel: true}, "save cancelled", "called off: nobody decided"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setup{answers: []phase.Answer{c.answer}},
+				call("c1", "look", `{"path":"a"}`), call("c2", "dance", `{}`), call("c3", "save", `{"path":"a"}`))
+			w.run(t)
+			require.Equal(t, []string{"look ok", "dance error", c.outcome}, w.outcomes())
+			require.Equal(t, c.says, w.last(t))
+			require.Len(t, w.asked, 1)
+			require.Equal(t, "Allow save?", w.asked[0].Message)
+			require.Equal(t, confirm.Name, w.asked[0].Plugin)
+		})
+	}
+}
+
+// Which tools are asked about is the section's to say.
+func TestWhichToolsAreAsked(t *testing.T) {
+	for section, want := range map[string][]string{
+		``:                                 {"save", "sh"},
+		`{}`:                               {"save", "sh"},
+		`{"except":[]}`:                    {"look", "save", "sh"},
+		`{"ask":["kind:exec"]}`:            {"sh"},
+		`{"ask":["s*"],"except":["save"]}`: {"sh"},
+		`{"ask":[]}`:                       nil,
+	} {
+		yes := phase.Answer{Approved: true}
+		w := newWorld(t, setup{section: section, answers: []phase.Answer{yes, yes, yes}},
+			call("c1", "look", `{"path":"a"}`), call("c2", "save", `{"path":"a"}`), call("c3", "sh", `{"path":"a"}`))
+		w.run(t)
+		var got []string
+		for _, ticket := range w.asked {
+			got = append(got, strings.TrimSuffix(strings.TrimPrefix(ticket.Message, "Allow "), "?"))
+		}
+		require.Equal(t, want, got, section)
+		require.Len(t, w.ran, 3)
+	}
+}
+
+// A value that is no answer is an error and changes nothing: the same question stands.
+func TestBadAnswersChangeNothing(t *testing.T) {
+	w := newWorld(t, setup{section: `{"unattended":"wait"}`}, call("c1", "save", `{"path":"a"}`))
+	res := w.run(t)
+	require.Len(t, res.Tickets, 1)
+	ticket, before := res.Tickets[0], w.thread.Snapshot().Revision()
+	for _, bad := range []inference.JSON{
+		`"yes"`, `{}`, `{"choice":"perhaps"}`, `{"choice":"yes","n":3}`, `{"choice":"times"}`, `{"choice":"times","n":0}`,
+		`{"choice":"times","n":1001}`, `{"choice":"times","n":1.5}`, `{"choice":"edit"}`, `{"choice":"edit","args":null}`,
+		`{"choice":"edit","args":[1]}`, `{"choice":"always","scope":"ever"}`, `{"choice":"always","covers":"some"}`,
+		`{"choice":"always","scope":"persistent"}`, `{"choice":"no","args":{}}`, `{"choice":"yes","more":1}`, `{"choice":"yes"} 1`,
+	} {
+		_, err := w.resume(t, value(bad))
+		require.ErrorIs(t, err, engine.ErrDecision, bad)
+		require.ErrorIs(t, err, engine.ErrBadAnswer, bad)
+	}
+	require.Equal(t, before, w.thread.Snapshot().Revision())
+	require.Equal(t, []gate.Ticket{ticket}, w.thread.Tickets())
+	_, err := w.resume(t, value(`{"choice":"yes"}`))
+	require.NoError(t, err)
+	require.Equal(t, []string{"save ok"}, w.outcomes())
+}
+
+// Even if the engine's checker lets everything through, an answer that cannot be used is
+// no approval: the call stays, and the next question says what was wrong with it.
+func TestAnswersThatNobodyChecked(t *testing.T) {
+	w := newWorld(t, setup{
+		section: `{"no_edit":["save"]}`,
+		answers: []phase.Answer{value(`{"choice":"perhaps"}`), value(`{"choice":"perhaps"}`), value(`{"choice":"edit","args":{"path":"b"}}`), value(`{"choice":"yes"}`)},
+		change: func(c *engine.Config) {
+			c.Schemas = engine.SchemaCheckerFunc(func(_, _ inference.JSON) error { return nil })
+		},
+	}, call("c1", "save", `{"path":"a"}`))
+	w.run(t)
+	require.Len(t, w.asked, 4)
+	require.Contains(t, w.asked[1].Message, `choice is "perhaps"; use yes, no`)
+	require.Contains(t, w.asked[2].Message, w.asked[1].ID)
+	require.Contains(t, w.asked[3].Message, "this tool does not take edited arguments")
+	require.Equal(t, []string{`save {"path":"a"}`}, w.ran)
+}
+
+const toB = `{"choice":"edit","args":{"path":"b"}}`
+
+// Capabilities G5, M2, B5. Edited arguments run instead: all gates judge them, and the
+// one who wrote them is not asked about them again.
+func TestEditThenRun(t *testing.T) {
+	var judged []string
+	w := newWorld(t, setup{answers: []phase.Answer{value(toB)}, plugins: []engine.Plugin{
+		gating("guard", func(pc *phase.Context) gate.Decision {
+			judged = append(judged, string(pc.Call().Args))
+			return gate.Abstain()
+		}),
+	}}, call("c1", "save", `{"path":"a"}`))
+	w.run(t)
+	require.Equal(t, []string{`save {"path":"b"}`}, w.ran)
+	require.Len(t, w.asked, 1)
+	require.Equal(t, `{"path":"a"}`, judged[0])
+	require.Equal(t, `{"path":"b"}`, judged[len(judged)-1], "the guard saw what runs")
+	edits := enginetest.Select[engine.CallEdited](w.rec.Events())
+	require.Len(t, edits, 1)
+	require.Equal(t, confirm.Name, edits[0].Plugin)
+}
+
+// Capability M2. A guard blocks edited arguments like any, and a tool refuses those that
+// it does not take; both with a reason, and nothing runs.
+func TestEditedArgumentsAreJudgedLikeAny(t *testing.T) {
+	guard := gating("guard", func(pc *phase.Context) gate.Decision {
+		if strings.Contains(string(pc.Call().Args), "secret") {
+			return gate.Block("secrets stay as they are")
+		}
+		return gate.Approve().Because("harmless")
+	})
+	asker := gating("asker", func(pc *phase.Context) gate.Decision { // so that somebody is asked although the guard approves
+		if strings.Contains(string(pc.Call().Args), `"a"`) {
+			return gate.Suspend(gate.Ticket{Message: "Really?"})
+		}
+		return gate.Abstain()
+	})
+	edit := func(args string) phase.Answer { return value(inference.JSON(`{"choice":"edit","args":` + args + `}`)) }
+	for _, c := range []struct {
+		plugins []engine.Plugin
+		args    string
+		says    string
+	}{
+		{[]engine.Plugin{gating("block", func(pc *phase.Context) gate.Decision {
+			if strings.Contains(string(pc.Call().Args), "secret") {
+				return gate.Block("secrets stay as they are")
+			}
+			return gate.Abstain()
+		})}, `{"path":"secret"}`, "blocked: secrets stay as they are"},
+		{nil, `{"paht":"b"}`, "blocked: confirm changed the arguments to ones that the tool refuses"},
+		{nil, `{"path":5}`, "blocked: confirm changed the arguments to ones that the tool refuses"},
+	} {
+		w := newWorld(t, setup{answers: []phase.Answer{edit(c.args)}, plugins: c.plugins}, call("c1", "save", `{"path":"a"}`))
+		w.run(t)
+		require.Empty(t, w.ran)
+		require.Equal(t, []string{"save blocked"}, w.outcomes())
+		require.Contains(t, w.last(t), c.says)
+	}
+	// So does a guard that approved the arguments which were asked about.
+	w := newWorld(t, setup{answers: []phase.Answer{{Approved: true, Args: `{"path":"secret"}`}}, plugins: []engine.Plugin{guard, asker}},
+		call("c1", "save", `{"path":"a"}`))
+	w.run(t)
+	require.Empty(t, w.ran)
+	require.Equal(t, "blocked: secrets stay as they are", w.last(t))
+}
+
+// Capability B5. Report 15. An approval is about exactly the arguments shown: when something
+// else changes them after it, be they the person's own or not, the person is asked anew
+// about the final ones.
+func TestAskedAnewAfterAForeignEdit(t *testing.T) {
+	for name, c := range map[string]struct {
+		first phase.Answer
+		edits string // what the formatter changes once there was an answer
+	}{
+		"approved arguments": {value(`{"choice":"yes"}`), `{"path":"a"}`},
+		"own arguments":      {value(toB), `{"path":"b"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			formatter := gating("formatter", func(pc *phase.Context) gate.Decision {
+				calls, _ := engine.ToolCalls.Get(pc.Snapshot(), pc.Call().ID)
+				if len(calls.Answers) == 1 && string(pc.Call().Args) == c.edits {
+					return gate.Edit(`{"path":"final"}`)
+				}
+				return gate.Abstain()
+			})
+			w := newWorld(t, setup{answers: []phase.Answer{c.first, value(`{"choice":"yes"}`)}, plugins: []engine.Plugin{formatter}},
+				call("c1", "save", `{"path":"a"}`))
+			w.run(t)
+			require.Len(t, w.asked, 2)
+			require.Equal(t, `{"path":"a"}`, string(shown(t, w.asked[0]).Args))
+			require.Equal(t, `{"path":"final"}`, string(shown(t, w.asked[1]).Args))
+			require.NotEqual(t, w.asked[0].Fingerprint, w.asked[1].Fingerprint)
+			require.Equal(t, []string{`save {"path":"final"}`}, w.ran)
+		})
+	}
+}
+
+// Somebody who changes the person's arguments back to those that he edited makes a
+// quarrel without an end: the call is blocked and the reason says so.
+func TestQuarrelOverArguments(t *testing.T) {
+	stubborn := gating("stubborn", func(pc *phase.Context) gate.Decision { return gate.Edit(`{"path":"a"}`) })
+	w := newWorld(t, setup{answers: []phase.Answer{value(toB)}, plugins: []engine.Plugin{stubborn}}, call("c1", "save", `{"path":"a"}`))
+	w.run(t)
+	require.Empty(t, w.ran)
+	require.Contains(t, w.last(t), "did not come to rest")
+}
+
+// The edit of an answer's own Args is bound to what it edits as well, without a second
+// question; and one that changes nothing is a yes.
+func TestOtherWaysToEdit(t *testing.T) {
+	for _, c := range []struct {
+		answer phase.Answer
+		ran    string
+	}{
+		{phase.Answer{Approved: true, Args: `{"path":"b"}`}, `save {"path":"b"}`},
+		{phase.Answer{Approved: true, Args: `{"path":"b"}`, Value: toB}, `save {"path":"b"}`},
+		{value(`{"choice":"edit","args":{ "path": "a" }}`), `save {"path":"a"}`},
+	} {
+		w := newWorld(t, setup{answers: []phase.Answer{c.answer}}, call("c1", "save", `{"path":"a"}`))
+		w.run(t)
+		require.Equal(t, []string{c.ran}, w.ran)
+		require.Len(t, w.asked, 1)
+	}
+}
+
+// An edit offered for a tool that takes none is an error that says so, and no silent
+// refusal: the question stands, and the answer that edited behind its back blocks.
+func TestToolsThatTakeNoEdits(t *testing.T) {
+	w := newWorld(t, setup{section: `{"no_edit":["kind:write"],"unattended":"wait"}`}, call("c1", "save", `{"path":"a"}`))
+	res := w.run(t)
+	require.NotContains(t, shown(t, res.Tickets[0]).Choices, confirm.Edit)
+	_, err := w.resume(t, value(toB))
+	require.ErrorIs(t, err, engine.ErrBadAnswer)
+	require.ErrorContains(t, err, "this tool does not take edited arguments; say yes or no to those shown")
+	require.Equal(t, res.Tickets, w.thread.Tickets())
+
+	_, err = w.resume(t, phase.Answer{Approved: true, Args: `{"path":"b"}`})
+	require.NoError(t, err)
+	require.Empty(t, w.ran)
+	require.Contains(t, w.last(t), "edited the arguments, which save does not take")
+}
+
+func saves(paths ...string) (calls []enginetest.Answer) {
+	for i, p := range paths {
+		tool := "save"
+		if strings.HasPrefix(p, "sh:") {
+			tool, p = "sh", p[3:]
+		}
+		calls = append(calls, call(fmt.Sprintf("c%d", i+1), tool, `{"path":"`+p+`"}`))
+	}
+	return calls
+}
+
+// Capability G5. Always holds for what it covers: the tool, exactly these arguments, or all.
+func TestAlwaysCovers(t *testing.T) {
+	for covers, asks := range map[string]int{
+		``:                 2, // a; sh
+		`,"covers":"tool"`: 2,
+		`,"covers":"call"`: 3, // a; b; sh
+		`,"covers":"all"`:  1,
+	} {
+		yes := phase.Answer{Approved: true}
+		w := newWorld(t, setup{answers: []phase.Answer{value(inference.JSON(`{"choice":"always"` + covers + `}`)), yes, yes, yes}},
+			saves("a", "a", "b", "sh:a")...)
+		w.run(t)
+		require.Len(t, w.ran, 4)
+		require.Len(t, w.asked, asks, covers)
+	}
+}
+
+// Capability G5. Always holds for the run, the thread, or for all runs of the owner, and
+// then until it is taken back.
+func TestAlwaysScopes(t *testing.T) {
+	profiles := state.NewMemProfiles()
+	owner := "ann"
+	options := confirm.Options{Profiles: profiles, Owner: func(phase.RunInfo) string { return owner }}
+	for _, c := range []struct {
+		scope       string
+		again, anew int // questions in a second run of the thread, and in a run of another thread
+	}{{"run", 1, 1}, {"thread", 0, 1}, {"persistent", 0, 0}} {
+		first := phase.Answer{Approved: true, Value: inference.JSON(`{"choice":"always","scope":"` + c.scope + `"}`)}
+		yes := phase.Answer{Approved: true}
+		w := newWorld(t, setup{options: options, answers: []phase.Answer{first, yes, yes}},
+			append(append(saves("a", "b"), enginetest.Say("done")), saves("c")...)...)
+		w.run(t)
+		require.Len(t, w.asked, 1, c.scope)
+		w.run(t)
+		require.Len(t, w.asked, 1+c.again, c.scope)
+		require.Len(t, w.ran, 3)
+
+		other := newWorld(t, setup{options: options, answers: []phase.Answer{yes}}, saves("d")...)
+		other.run(t)
+		require.Len(t, other.asked, c.anew, c.scope)
+	}
+	kept, err := confirm.Profile.Get(t.Context(), profiles, "ann")
+	require.NoError(t, err)
+	require.Equal(t, []string{"tool:save"}, kept)
+
+	owner = "bob"
+	w := newWorld(t, setup{options: options, answers: []phase.Answer{{}}}, saves("d")...)
+	w.run(t)
+	require.Len(t, w.asked, 1, "it is the owner's")
+
+	owner = "ann"
+	_, err = confirm.Profile.Update(t.Context(), profiles, owner, func([]string) []string { return nil })
+	require.NoError(t, err)
+	w = newWorld(t, setup{options: options, answers: []phase.Answer{{}}}, saves("d")...)
+	w.run(t)
+	require.Len(t, w.asked, 1, "it was taken back")
+}
+
+type brokenProfiles struct{ state.ProfileStore }
+
+func (brokenProfiles) LoadProfile(context.Context, string, string) ([]byte, uint64, error) {
+	return nil, 0, errors.New("the disk is gone")
+}
+
+// Profiles that cannot be read or written cost questions, not the run.
+func TestBrokenProfiles(t *testing.T) {
+	w := newWorld(t, setup{
+		options: confirm.Options{Profiles: brokenProfiles{}},
+		answers: []phase.Answer{value(`{"choice":"always","scope":"persistent"}`)},
+	}, saves("a", "b")...)
+	require.Equal(t, phase.ReasonNatural, w.run(t).Reason)
+	require.Len(t, w.ran, 2)
+	require.Len(t, w.asked, 1, "for the run it holds")
+	require.Contains(t, strings.Join(w.rec.Lines(), "\n"), "the disk is gone")
+}
+
+// What the person said for later counts only if the call went ahead: a guard's block
+// voids the rest too.
+func TestNothingIsRememberedOfABlockedCall(t *testing.T) {
+	stricter := gating("stricter", func(pc *phase.Context) gate.Decision {
+		if c, _ := engine.ToolCalls.Get(pc.Snapshot(), pc.Call().ID); len(c.Answers) > 0 && pc.Call().ID == "c1" {
+			return gate.Block("on second thoughts")
+		}
+		return gate.Abstain()
+	})
+	w := newWorld(t, setup{answers: []phase.Answer{value(`{"choice":"always","covers":"all"}`), {}}, plugins: []engine.Plugin{stricter}}, saves("a", "b")...)
+	w.run(t)
+	require.Equal(t, []string{"save blocked", "save denied"}, w.outcomes())
+}
+
+// The value of an answer to another plugin's question is none of this plugin's business.
+func TestOtherQuestionsAreNotItsOwn(t *testing.T) {
+	other := gating("other", func(pc *phase.Context) gate.Decision {
+		if pc.Call().ID == "c1" {
+			return gate.Suspend(gate.Ticket{Message: "Another question"})
+		}
+		return gate.Abstain()
+	})
+	w := newWorld(t, setup{answers: []phase.Answer{value(`{"choice":"always","covers":"all"}`), {}}, plugins: []engine.Plugin{other}}, saves("a", "b")...)
+	w.run(t)
+	require.Len(t, w.asked, 2, "a yes to any question about exactly this call approves it")
+	require.Equal(t, []string{"other", "confirm"}, []string{w.asked[0].Plugin, w.asked[1].Plugin})
+	require.Equal(t, []string{"save ok", "save denied"}, w.outcomes())
+}
+
+func shown(t *testing.T, ticket gate.Ticket) (p confirm.Preview) {
+	t.Helper()
+	require.NoError(t, ticket.Params.Decode(&p))
+	return p
+}
+
+// The question shows the arguments to be read and the diff that the tool's previewer
+// makes. What hides is escaped, what is long is cut in the middle, a previewer that fails
+// does not keep the question from being asked.
+func TestPreviews(t *testing.T) {
+	files := fstest.MapFS{"notes/a": {Data: []byte("one\ntwo\n")}, "raw": {Data: []byte{0xff}}}
+	options := confirm.Options{Previews: map[string]confirm.Previewer{"save": confirm.FileDiff(files, "path", "text")}}
+	for _, c := range []struct {
+		args, text, diff, fault string
+	}{
+		{`{"path":"x/../notes/a","text":"one\nzwei\n"}`, "{\n  \"path\": \"x/../notes/a\",\n  \"text\": \"one\\nzwei\\n\"\n}",
+			"--- a/notes/a\n+++ b/notes/a\n@@ -1,2 +1,2 @@\n one\n-two\n+zwei\n", ""},
+		{`{"path":"new","text":"1"}`, "{\n  \"path\": \"new\",\n  \"text\": \"1\"\n}", "--- /dev/null\n+++ b/new\n@@ -0,0 +1,1 @@\n+1\n\\ No newline at end of file\n", ""},
+		{`{"path":"raw","text":"1"}`, "{\n  \"path\": \"raw\",\n  \"text\": \"1\"\n}", "", "raw is too long to compare, or no text"},
+		{`{"path":"../a","text":"1"}`, "{\n  \"path\": \"../a\",\n  \"text\": \"1\"\n}", "", "is not below the folder"},
+		{"{\"path\":\"gpj\u202eexe\U000e0041\"}", "{\n  \"path\": \"gpj\\u202eexe\\udb40\\udc41\"\n}", "", "no text in path or text"},
+	} {
+		w := newWorld(t, setup{options: options, answers: []phase.Answer{{}}}, call("c1", "save", c.args))
+		w.run(t)
+		p := shown(t, w.asked[0])
+		require.Equal(t, c.text, p.Text)
+		require.Equal(t, c.diff, p.Diff)
+		if c.fault == "" {
+			require.Empty(t, p.DiffError)
+		} else {
+			require.Contains(t, p.DiffError, c.fault)
+		}
+		require.Equal(t, c.args, string(p.Args))
+		require.Equal(t, "write", p.Kind)
+		require.Equal(t, []confirm.Choice{"yes", "no", "edit", "always", "times"}, p.Choices)
+		require.Equal(t, []confirm.Scope{"run", "thread"}, p.Scopes)
+	}
+
+	w := newWorld(t, setup{options: options, answers: []phase.Answer{{}}},
+		call("c1", "save", `{"path":"new","text":"`+strings.Repeat(`ä\n`, 100_000)+`end"}`))
+	w.run(t)
+	p := shown(t, w.asked[0])
+	require.Empty(t, p.Args)
+	for _, text := range []string{p.Text, p.Diff} {
+		require.Less(t, len(text), confirm.LongText+100)
+		require.Contains(t, text, "bytes are not shown")
+		require.Contains(t, text[len(text)-100:], "end")
+	}
+}
+
+// Faults of the section are found before anything runs.
+func TestFaultySettings(t *testing.T) {
+	config, _ := enginetest.Config(t, confirm.New(confirm.Options{}))
+	eng := enginetest.Engine(t, config)
+	for section, says := range map[string]string{
+		`{"ask":["["]}`:            "no pattern",
+		`{"except":["kind:["]}`:    "no pattern",
+		`{"no_edit":["["]}`:        "no pattern",
+		`{"auto":-2}`:              "auto is -2",
+		`{"unattended":"approve"}`: "use deny, allow or wait",
+		`{"lifetime":"0s"}`:        "positive duration",
+		`{"lifetime":"soon"}`:      "positive duration",
+		`{"aks":["*"]}`:            "aks",
+	} {
+		err := eng.Check(engine.AgentSpec{ID: "a", Sections: map[string]inference.JSON{confirm.Name: inference.JSON(section)}})
+		require.ErrorIs(t, err, engine.ErrSpec, section)
+		require.ErrorContains(t, err, says)
+	}
+}
+
+// Without somebody to check answers nothing is asked, and the reason says what to do.
+func TestNoSchemaChecker(t *testing.T) {
+	w := newWorld(t, setup{answers: []phase.Answer{{Approved: true}}, change: func(c *engine.Config) { c.Schemas = nil }}, saves("a")...)
+	w.run(t)
+	require.Empty(t, w.ran)
+	require.Contains(t, w.last(t), "Config.Schemas")
+}
