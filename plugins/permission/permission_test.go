@@ -18,9 +18,9 @@ import (
 
 func TestJudge(t *testing.T) {
 	rules := permission.Rules{
-		Allow: []string{"kind:read", "write_note"},
-		Ask:   []string{"write_*", "kind:net"},
-		Deny:  []string{"*_all", "kind:exec"},
+		Allow: permission.Tools("kind:read", "write_note"),
+		Ask:   permission.Tools("write_*", "kind:net"),
+		Deny:  permission.Tools("*_all", "kind:exec"),
 	}
 	for _, c := range []struct {
 		tool inference.ToolSpec
@@ -47,6 +47,8 @@ func TestJudge(t *testing.T) {
 func TestFaultyRules(t *testing.T) {
 	for _, section := range []string{
 		`{"default": "perhaps"}`, `{"unattended": "guess"}`, `{"deny": ["["]}`, `{"ask": ["kind:["]}`, `{"alow": []}`,
+		`{"deny": [{"tool": "["}]}`, `{"deny": [{"tool": "*", "args": {"path": "a/["}}]}`, `{"deny": [{"args": {"path": "a"}}]}`, `{"deny": [""]}`,
+		`{"deny": [{"tool": "*", "path": "a"}]}`, `{"deny": [5]}`, `{"allow": [{"tool": "*", "args": {"path": ""}}]}`, `{"root": "here"}`,
 	} {
 		eng := build(t, func(c *engine.Config) {})
 		err := eng.Check(spec(section))
@@ -135,7 +137,9 @@ func TestDecisions(t *testing.T) {
 	require.Equal(t, "Allow save?", q.Message)
 	var shown permission.Preview
 	require.NoError(t, q.Params.Decode(&shown))
-	require.Equal(t, permission.Preview{Tool: "save", Kind: "write", Args: `{"n":1}`}, shown)
+	require.Equal(t, permission.Preview{
+		Tool: "save", Kind: "write", Args: `{"n":1}`, Always: `every call of save that the rule "kind:write" asks about`,
+	}, shown)
 }
 
 // Capability G5. An answer can cover the rest of the run, for that tool only, and
@@ -146,6 +150,12 @@ func TestAlways(t *testing.T) {
 	require.Equal(t, []inference.Outcome{"ok", "ok", "ok", "blocked"}, outcomes)
 	require.Equal(t, 3, ran["save"])
 	require.Len(t, who.asked, 1)
+}
+
+// With no opinion by default, what no rule fits runs as without the plugin.
+func TestAbstain(t *testing.T) {
+	outcomes, _, _ := run(t, `{"ask": ["save"], "deny": ["sh"], "default": "abstain"}`, nil, "look", "save", "sh")
+	require.Equal(t, []inference.Outcome{"ok", "denied", "blocked"}, outcomes)
 }
 
 // Capability M5. Without anybody to ask there is a stated default.

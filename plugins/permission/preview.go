@@ -14,12 +14,14 @@ type Preview struct {
 	Description string `json:"description,omitempty"`
 	// Args are the call's arguments, with long texts cut and marked as such.
 	Args inference.JSON `json:"args,omitzero"`
+	// Always says what an answer with Always covers.
+	Always string `json:"always,omitempty"`
 }
 
 // longText is the number of characters of one argument that a preview shows.
 const longText = 4000
 
-func preview(tool inference.ToolSpec, call inference.ToolCall) (inference.JSON, error) {
+func preview(tool inference.ToolSpec, call inference.ToolCall, always string) (inference.JSON, error) {
 	var args any
 	if call.Args != "" {
 		if err := json.Unmarshal([]byte(call.Args), &args); err != nil {
@@ -30,7 +32,7 @@ func preview(tool inference.ToolSpec, call inference.ToolCall) (inference.JSON, 
 	if err != nil {
 		return "", err
 	}
-	return inference.ToJSON(Preview{Tool: tool.Name, Kind: tool.Kind, Description: tool.Description, Args: shown})
+	return inference.ToJSON(Preview{Tool: tool.Name, Kind: tool.Kind, Description: tool.Description, Args: shown, Always: always})
 }
 
 // shorten cuts long texts anywhere in v, which it changes.
