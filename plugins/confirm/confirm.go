@@ -86,7 +86,7 @@ func (p *plugin) check(ctx context.Context, pc *phase.Context) (gate.Decision, e
 	return gate.Ask(gate.Ticket{
 		Kind: gate.Confirm, Message: "Allow " + tool.Name + "?" + note, Params: params, Schema: o.schema(),
 		Default: s.Unattended.standard(), Lifetime: lifetime,
-	}).Because("nobody else approved it"), nil
+	}).Because("asks unless somebody else approves"), nil
 }
 
 // word is what a person said about a call.

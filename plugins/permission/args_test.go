@@ -237,7 +237,7 @@ func TestAlwaysOfAnotherQuestion(t *testing.T) {
 	other := engine.NewPlugin("other", func(r *engine.Registrar) error {
 		r.Gate(gate.Func(func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
 			if pc.Call().ID == "c0" {
-				return gate.Suspend(gate.Ticket{Message: "Fine?"}), nil
+				return gate.Suspend(gate.Ticket{Message: "Fine?", Params: `{"tool":"save","always":"every call of save that the default asks about"}`}), nil
 			}
 			return gate.Abstain(), nil
 		}))

@@ -62,6 +62,7 @@ var unsure = []string{
 	"ls > a", "ls >> a", "ls >| a", "ls < a", "ls <> a", "ls <>/dev/null", "ls &> a", "ls &>> a", "ls >& a", "ls 2> a", "> a", "ls > $x", "ls > /dev/null/../tcp/1/2", "ls < /dev/tcp/a/1",
 	"ls >&$x", "ls {x}>/dev/null", "ls <<< a", "wc <<E\n$(reboot)\nE", "wc <<E\n`reboot`\nE", "wc <<E\n$x\nE", "ls <<E\n${x@P}\nE", "wc <<'a b'\nx\na b", "wc <<E", "wc <<E\nx\nE \nreboot", "wc <<\"\"\nx\n\nreboot", "wc <<E$x\na\nE$x", "find =ls", "[ =ls ]",
 	"PATH=/x ls", "LD_PRELOAD=/x ls", "IFS=x ls", "IFS=x", "x=1 ls", "file=$(reboot)", "file=$x ls", "file+=a", "file=(a b)", "for PATH in /x; do ls; done", "for path in /x; do ls; done",
+	"ls > /dev/null$x", "ls > /dev/null\"$x\"", "ls >&2$x", "wc <<E$x\na\nE", "ls$x", "git status$x", "file=a$x ls", "true$x", "sed$x -n 1,20p a.txt", "head -n5$x",
 	"$x", "$x -l", "l$x", "ls*", "l?", "{ls,reboot}", "~/ls", "=ls", "\"$x\" a", "l{s,x}",
 	"ls &", "ls & ls", "ls |& wc", "coproc ls", "ls &| wc", "ls &!", "select f in a; do ls; done", "for ((i=0;i<1;i++)); do ls; done", "for f (a b) ls", "foreach f (a) ls; end", "repeat 3 ls",
 	"ls $'a'", "$'ls'", "ls $\"a\"", "l\\\ns", "ls \\\n-l", "ls\u00a0-l", "ls\u2003-l", "ls\u200b", "ls\x00-l", "ls\r", "ls\x1b[2K", "ls \xff", "ls \u202e",
