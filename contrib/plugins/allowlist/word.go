@@ -78,6 +78,9 @@ func (r *reader) part(part syntax.WordPart, first, last bool) error {
 				if err := simple(q); err != nil {
 					return err
 				}
+				if q.Param.Value == "@" { // many words
+					r.expand(unknown)
+				}
 				r.expand(operand)
 			default:
 				return expansion(inner)
