@@ -1,0 +1,15 @@
+package exechook
+
+import "github.com/ddd26017/fixpoint/inference"
+
+// Fits reports whether a matcher is about one of the names.
+func Fits(pattern string, names ...string) (bool, error) {
+	m, err := newMatcher(pattern)
+	return m.fits(names...), err
+}
+
+// There and Back map arguments to what programs see and back.
+func (t ToolName) There(call inference.ToolCall) (string, inference.JSON, error) {
+	return t.theirs(call)
+}
+func (t ToolName) Back(input inference.JSON) (inference.JSON, error) { return t.own(input) }
