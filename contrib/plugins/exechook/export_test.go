@@ -8,6 +8,12 @@ func Fits(pattern string, names ...string) (bool, error) {
 	return m.fits(names...), err
 }
 
+// Words splits a command line.
+func Words(line string, env map[string]string) []string {
+	words, _ := splitWords(line, env)
+	return words
+}
+
 // There and Back map arguments to what programs see and back.
 func (t ToolName) There(call inference.ToolCall) (string, inference.JSON, error) {
 	return t.theirs(call)
