@@ -19,3 +19,10 @@ func (t ToolName) There(call inference.ToolCall) (string, inference.JSON, error)
 	return t.theirs(call)
 }
 func (t ToolName) Back(input inference.JSON) (inference.JSON, error) { return t.own(input) }
+
+// Remembered returns the number of calls that the plugin remembers.
+func Remembered(p *Plugin) int {
+	p.memo.mu.Lock()
+	defer p.memo.mu.Unlock()
+	return p.memo.recent.Len()
+}
