@@ -54,8 +54,8 @@
 // PreToolUse it blocks the call, at UserPromptSubmit it ends the run and takes the
 // message out of the thread, at Stop it makes the run go on, within Limits.Continues, and
 // after a call the model is told. "continue": false ends the run. Several reasons are
-// joined. Context that a program adds becomes a message to the model, and a
-// "systemMessage" goes to Options.Notify.
+// joined. Context that a program adds becomes a message to the model, if that is asked
+// again in the run, and a "systemMessage" goes to Options.Notify.
 //
 // At PreToolUse, of several opinions deny goes before defer, that before ask, and that
 // before allow:

@@ -201,14 +201,19 @@ func (p *Plugin) act(pc *phase.Context, f firing, outs []outcome, cmd *phase.Com
 		}
 	}
 	reason := strings.Join(blocks, "\n")
+	blocked := e == UserPromptSubmit && len(blocks) > 0
+	if blocked {
+		p.erase(pc, f.Prompt, cmd)
+	}
+	if end || blocked { // the model is not asked again
+		all = slices.DeleteFunc(all, func(t told) bool { return t.context != "" })
+	}
 	switch {
 	case end:
 		cmd.EndRun(ReasonStopped, strings.Join(slices.DeleteFunc(endings, func(s string) bool { return s == "" }), "\n"))
 	case len(blocks) == 0:
-	case e == UserPromptSubmit:
+	case blocked:
 		cmd.EndRun(phase.ReasonBlocked, reason)
-		p.erase(pc, f.Prompt, cmd)
-		all = slices.DeleteFunc(all, func(t told) bool { return t.context != "" })
 	case e == PostToolUse || e == PostToolUseFailure:
 		all = append(all, told{context: fmt.Sprintf("%s hook feedback about %s:\n%s", e, p.toolName(pc), reason)})
 	case e == Stop || e == SubagentStop:

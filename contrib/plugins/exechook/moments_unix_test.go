@@ -61,6 +61,7 @@ func TestSession(t *testing.T) {
 func TestPromptIsBlocked(t *testing.T) {
 	for name, command := range map[string]string{
 		"exit 2": `case "$(cat)" in *"password"*) echo "contains a secret" >&2; exit 2;; esac; echo "context"`,
+		"stop":   `case "$(cat)" in *"password"*) echo '{"continue": false, "stopReason": "contains a secret", "decision": "block"}';; *) echo context;; esac`,
 		"json":   `case "$(cat)" in *"password"*) echo '{"decision": "block", "reason": "contains a secret"}';; *) echo context;; esac`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,11 +78,16 @@ func TestPromptIsBlocked(t *testing.T) {
 			}
 			require.Equal(t, phase.ReasonNatural, run("hello").Reason)
 			res := run("my password is x")
-			require.Equal(t, phase.ReasonBlocked, res.Reason)
+			want := phase.ReasonBlocked
+			if name == "stop" {
+				want = exechook.ReasonStopped
+			}
+			require.Equal(t, want, res.Reason)
 			require.Equal(t, "contains a secret", res.Detail)
-			require.Equal(t, 1, len(model.Requests()))
+			require.Len(t, model.Requests(), 1)
 			run("and now?")
 			require.Equal(t, "user: hello\nsystem: context\nsystem: more\nassistant: one\nuser: and now?\nsystem: context\nsystem: more", lastRequest(model))
+			require.Zero(t, res.Stats.DeadLetters)
 		})
 	}
 }
