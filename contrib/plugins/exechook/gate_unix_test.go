@@ -148,6 +148,19 @@ func TestNoIsNotTakenForAMissingScript(t *testing.T) {
 	}
 }
 
+// A missing file that the interpreter does not complain about is no evidence: it may be
+// the value of an option.
+//
+// Report 5.
+func TestNoIsNotTakenForAMissingOptionValue(t *testing.T) {
+	s := newStage(t)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "perl"), []byte("#!/bin/sh\necho never >&2\nexit 2\n"), 0o700))
+	s.on(exechook.PreToolUse, "", `./perl -I ./nolib ./guard.pl`, failOpen(true))
+	s.play(bash("c", "ls"))
+	require.Empty(t, s.ran)
+	require.Equal(t, "blocked: never", s.result("c").Content)
+}
+
 // What programs read: the names that agents use, for the tool and its arguments.
 //
 // Capability M9.
