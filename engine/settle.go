@@ -115,6 +115,9 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 		phaseErr = r.phase(settle, p.sc)
 	}
 	result := phase.EditedResult(r.th.store.Snapshot(), p.sc.call.Result)
+	if phaseErr != nil { // perhaps of who was to take a secret out of it
+		result = hidden(result, inference.OutcomeError, "the tool ran, but its result is hidden: a hook that was to look at it failed")
+	}
 	c := r.callState(p.sc.call.Call.ID)
 	switch {
 	case c.After && c.Status == CallResuming:

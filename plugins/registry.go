@@ -135,8 +135,8 @@ type Selection struct {
 	Settings map[string]inference.JSON
 }
 
-// Load makes the plugins of a selection and returns them, each a *Loaded, in the
-// order of its names.
+// Load makes the plugins of a selection and returns them in the order of its names,
+// each with the methods of *Loaded and, if it has one, its Open.
 //
 // First the whole selection is checked, without a call of any constructor: the
 // error joins an *EntryError for each name that is unknown, not allowed or there

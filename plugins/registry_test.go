@@ -394,7 +394,7 @@ func (e everything) OnDeactivate(*engine.Batch) error { e.s.note("off"); return 
 func (e everything) Open(context.Context) error       { e.s.note("open"); return nil }
 func (e everything) Close(context.Context) error      { e.s.note("close"); return nil }
 
-// A loaded plugin is what it was before: the engine activates, deactivates and
+// A loaded plugin is what it was before: the engine opens, activates, deactivates and
 // closes it. A plugin that is none of this stays harmless.
 func TestLoadedPluginKeepsItsInterfaces(t *testing.T) {
 	var s shop
@@ -406,11 +406,8 @@ func TestLoadedPluginKeepsItsInterfaces(t *testing.T) {
 	require.NoError(t, err)
 	loaded, err := reg.Load(t.Context(), plugins.Selection{Names: []string{"everything", "bare"}})
 	require.NoError(t, err)
-	for _, p := range loaded {
-		require.NoError(t, p.(interface{ Open(context.Context) error }).Open(t.Context()))
-	}
-	require.Equal(t, []string{"open"}, s.log)
-	s.log = nil
+	require.Implements(t, (*engine.Opener)(nil), loaded[0])
+	require.NotImplements(t, (*engine.Opener)(nil), loaded[1], "an engine that has one wants to be opened")
 	handing := engine.NewPlugin("handing", func(r *engine.Registrar) error {
 		r.Hook(phase.StepEnd, phase.HookFunc(func(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
 			if pc.Agent().ID == "a" {
@@ -425,14 +422,14 @@ func TestLoadedPluginKeepsItsInterfaces(t *testing.T) {
 	config.Agents = []engine.AgentSpec{{ID: "b", ActiveHookFilter: []string{"handing"}}}
 	eng, err := engine.New(config)
 	require.NoError(t, err)
+	require.NoError(t, eng.Open(t.Context()))
 	res, err := eng.Run(t.Context(), engine.AgentSpec{ID: "a"}, engine.Prompt("go"))
 	require.NoError(t, err)
 	require.NoError(t, res.Err)
 	require.Equal(t, "b", res.Agent)
 	require.NoError(t, eng.Close(t.Context()))
-	// Opening is for an engine that knows of it.
-	got := slices.DeleteFunc(s.log, func(l string) bool { return l == "open" })
-	require.Equal(t, []string{"on for a", "off", "close"}, got)
+	require.Equal(t, []string{"open", "on for a", "off", "close"}, s.log)
+	require.Equal(t, plugins.BuiltIn, eng.Describe().Plugins[0].Source)
 }
 
 // The source of a module is what the build says of it.

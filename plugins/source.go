@@ -57,12 +57,23 @@ type Loaded struct {
 	source string
 }
 
+// opening is a Loaded that is to be opened. Of a plugin with an Open the engine wants
+// to know before anything runs, so others must not seem to have one.
+type opening struct {
+	*Loaded
+	engine.Opener
+}
+
 // from returns p with its source, or nil for nil.
 func from(p engine.Plugin, source string) engine.Plugin {
 	if p == nil {
 		return nil
 	}
-	return &Loaded{p, source}
+	l := &Loaded{p, source}
+	if o, ok := p.(engine.Opener); ok {
+		return opening{l, o}
+	}
+	return l
 }
 
 // Source returns the source of the plugin's entry.
@@ -83,14 +94,6 @@ func (l *Loaded) OnActivate(spec engine.AgentSpec, b *engine.Batch) error {
 func (l *Loaded) OnDeactivate(b *engine.Batch) error {
 	if d, ok := l.Plugin.(engine.Deactivator); ok {
 		return d.OnDeactivate(b)
-	}
-	return nil
-}
-
-// Open passes the call on to a plugin that is to be opened.
-func (l *Loaded) Open(ctx context.Context) error {
-	if o, ok := l.Plugin.(interface{ Open(context.Context) error }); ok {
-		return o.Open(ctx)
 	}
 	return nil
 }
