@@ -1,0 +1,53 @@
+// Package snapshots is a plugin that takes snapshots of the workspace before an agent
+// changes it, so that a person, a program or the agent itself can look at what changed
+// and go back.
+//
+//	undo := snapshots.New(snapshots.Options{Dir: dir, Store: filepath.Join(cache, "copies")})
+//	eng, err := engine.New(engine.Config{Plugins: []engine.Plugin{undo}, Model: m})
+//	...
+//	done, err := undo.Restore(ctx, thread, "s1")
+//
+// # When
+//
+// A snapshot is taken when a run starts and before the first tool call of a step that
+// may change something, by the tool's kind; with "take": "call" before each. The tool
+// waits for it: a hook schedules an action at before_tool_execute, and that phase is
+// over, also for tools that run in parallel, when its actions are. What has not changed
+// since the last snapshot is not taken again. The section "snapshots":
+//
+//	"snapshots": {"take": "call", "kinds": ["write", "execute", "deploy"], "keep": 20, "required": true}
+//
+// The thread's state lists the snapshots under Taken, at most "keep" of them. One that
+// cannot be taken is reported as a dead letter and the run goes on, unless it is
+// "required": then the run ends before the tool runs.
+//
+// # Where
+//
+// In a git work tree a snapshot is a commit of its own in the repository, at
+// refs/fixpoint/THREAD/ID. Its index is a temporary file: the user's index, HEAD,
+// branches, stash, hooks, logs and settings are neither used for it nor touched.
+// Elsewhere, also where a repository ignores the workspace, there are copies in
+// Options.Store, each content once. The first is pruned by git itself once
+// Prune dropped the ref, the second by Prune. Pushing with --mirror pushes the refs too.
+//
+// Covered are the regular files and symbolic links that git tracks or would add, or all
+// of them outside a repository, without Options.Exclude: their bytes, whether they are
+// executable, and where links lead, whatever filters and line endings git has set up.
+// Not covered are ignored files, submodules, nested repositories, empty folders, and
+// the times and owners of files. Every snapshot reads all the files, so Options.Limits
+// bounds them.
+//
+// # Back
+//
+// Plugin.Restore makes the covered files as they were: it writes those that differ,
+// removes those that came since, with the folders that are empty then, and leaves
+// alone what is not covered; what is in the way of a file is listed as kept. It takes a
+// snapshot of the present state first, so that a restoring can be undone like
+// anything else. Agents have the tools list_snapshots, diff_snapshot and
+// restore_snapshot. Restoring undoes what happened to files and nothing else.
+//
+// A process that ends between the making of a snapshot and the commit of the state
+// leaves a ref that nobody needs; Prune drops it.
+//
+// With Options.Now the same files give the same snapshots.
+package snapshots
