@@ -100,13 +100,14 @@ func (r *Repo) copyIndex(to string) error {
 // mode taken out. Paths are relative to the tree.
 func (r *Repo) Tree(ctx context.Context, base string, entries []Entry) (tree string, err error) {
 	err = Scratch(func(dir string) error {
-		tree, err = r.treeIn(ctx, filepath.Join(dir, "index"), base, entries)
+		tree, err = r.TreeIn(ctx, filepath.Join(dir, "index"), base, entries)
 		return err
 	})
 	return tree, err
 }
 
-func (r *Repo) treeIn(ctx context.Context, index, base string, entries []Entry) (string, error) {
+// TreeIn is Tree with an index that stays. With the base "" it begins with what is in it.
+func (r *Repo) TreeIn(ctx context.Context, index, base string, entries []Entry) (string, error) {
 	if base != "" {
 		if _, err := r.Git(ctx, Call{Args: []string{"read-tree", base}, Index: index}); err != nil {
 			return "", err
@@ -144,9 +145,10 @@ func (r *Repo) Diff(ctx context.Context, a, b string) ([]Change, error) {
 	return parseRaw(out)
 }
 
-// Staged returns what differs from a tree to the user's index, by path.
+// Staged returns what differs from a tree to the user's index, by path. A file that is
+// only meant to be added is not there yet.
 func (r *Repo) Staged(ctx context.Context, tree string) ([]Change, error) {
-	out, err := r.Git(ctx, Call{Args: []string{"diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-ext-diff", tree}, Top: true})
+	out, err := r.Git(ctx, Call{Args: []string{"diff-index", "--cached", "-z", "--raw", "--no-renames", "--no-ext-diff", "--ita-invisible-in-index", tree}, Top: true})
 	if err != nil {
 		return nil, err
 	}
@@ -174,51 +176,4 @@ func parseRaw(out []byte) ([]Change, error) {
 		all, out = append(all, c), rest
 	}
 	return all, nil
-}
-
-// Commit makes a commit object, which no ref leads to yet. The identity is used for
-// author and committer; an empty one is git's own to find.
-func (r *Repo) Commit(ctx context.Context, tree, parent, message string, by Identity) (string, error) {
-	args := []string{"commit-tree", tree}
-	if parent != "" {
-		args = append(args, "-p", parent)
-	}
-	return r.line(ctx, Call{Args: args, Stdin: strings.NewReader(message), Env: by.env()})
-}
-
-// Identity says who made a commit and when.
-type Identity struct {
-	Name, Email string
-	// Date is in a form that git reads, such as "@1700000000 +0000".
-	Date string
-}
-
-func (i Identity) env() (env []string) {
-	for _, role := range []string{"AUTHOR", "COMMITTER"} {
-		for name, value := range map[string]string{"NAME": i.Name, "EMAIL": i.Email, "DATE": i.Date} {
-			if value != "" {
-				env = append(env, "GIT_"+role+"_"+name+"="+value)
-			}
-		}
-	}
-	return env
-}
-
-// Update moves a ref to a commit, provided that it is at old; "" means that it must
-// not exist, and "*" that it does not matter. The reason is for the ref's log; without
-// one no log is made.
-func (r *Repo) Update(ctx context.Context, ref, commit, old, reason string) error {
-	args := []string{"update-ref", ref, commit}
-	if reason != "" {
-		args = []string{"update-ref", "-m", reason, ref, commit}
-	}
-	switch old {
-	case "*":
-	case "":
-		args = append(args, r.none)
-	default:
-		args = append(args, old)
-	}
-	_, err := r.Git(ctx, Call{Args: args, Unlogged: reason == ""})
-	return err
 }
