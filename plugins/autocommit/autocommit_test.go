@@ -254,7 +254,7 @@ func TestRepositories(t *testing.T) {
 	for name, c := range map[string]struct{ make, agent, dir, want, status string }{
 		"unborn":       {"git init -q --template= -b main; echo mine > mine", "echo a > a", "", "A\ta", "?? mine"},
 		"sha256":       {"git init -q --template= -b main --object-format=sha256; echo m > m; git add .; git commit -qm 1", "echo a > a; rm m", "", "A\ta\nD\tm", ""},
-		"folder":       {"git init -q --template= -b main; mkdir in; echo i > in/i; echo o > o; git add .; git commit -qm 1", "echo a > i; echo a > ../o", "in", "M\tin/i", " M o"},
+		"folder":       {"git init -q --template= -b main; mkdir in; echo i > in/i; echo o > o; git add .; git commit -qm 1", "echo a > i; echo a > ../o; echo p > ../p; git add ../p", "in", "M\tin/i", " M o\nA  p"},
 		"line endings": {"git init -q --template= -b main; git config core.autocrlf true; echo m > m; git add .; git commit -qm 1 2>/dev/null", "printf 'a\\r\\nb\\r\\n' > a", "", "A\ta", ""},
 		"detached":     {"git init -q --template= -b main; echo m > m; git add .; git commit -qm 1; git checkout -q --detach", "echo a > a", "", "A\ta", ""},
 		"submodule": {"git init -q --template= -b main; git init -q --template= sub; cd sub; git commit -qm s --allow-empty; cd ..; git add sub 2>/dev/null; git commit -qm 1",
@@ -321,86 +321,98 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// unfollow makes the repository what it is if the process ended between the move of the
-// branch and the change of the index.
-func (a *agent) unfollow() {
-	if autocommit.Last.Get(a.th.Snapshot()).Status == "" && a.git("rev-list --count HEAD") == "2" {
-		a.git("read-tree HEAD~1")
+// crash is an agent whose process ended at the n-th append, which came about or not by
+// the seed, and which works on in another process. With n 0 it does not end, and the
+// number of appends is returned.
+func crash(t *testing.T, n int, seed uint64) (a *agent, appends int) {
+	t.Helper()
+	inner := memstore.New(memstore.Options{})
+	config := faultstore.Config{Seed: seed}
+	if n > 0 {
+		config.At = map[int]faultstore.Fault{n: faultstore.Crash}
 	}
+	broken, err := faultstore.New(inner, config)
+	require.NoError(t, err)
+	use := func(j engine.Journal) func(*autocommit.Options, *engine.Config) {
+		return func(_ *autocommit.Options, c *engine.Config) { c.Journal, c.NewID = j, nil }
+	}
+	dir := repository(t)
+	a = newAgent(t, dir, map[string]any{}, use(broken), "echo agent > a")
+	_, err = a.th.Run(t.Context(), a.spec, engine.Prompt("go"))
+	require.NoError(t, err)
+	require.Equal(t, min(n, 1), broken.Counts().Faults[faultstore.Crash])
+	a = newAgent(t, dir, map[string]any{}, use(inner), "echo agent > a")
+	a.th, err = a.eng.OpenThread(t.Context(), "t")
+	require.NoError(t, err)
+	return a, broken.Counts().Calls[faultstore.OpAppend]
+}
+
+// unfollow makes the repository what it is if the process ended between the move of the
+// branch and the change of the index, if it may have ended there.
+func (a *agent) unfollow() bool {
+	if autocommit.Last.Get(a.th.Snapshot()).Status != "" || a.git("rev-list --count HEAD") != "2" {
+		return false
+	}
+	a.git("read-tree HEAD~1")
+	return true
 }
 
 // Capability B6. Wherever a process ends, the changes are committed once, and the
 // user's index is right.
 func TestCommittedOnce(t *testing.T) {
 	isolate(t)
-	resumed := 0
-	for n := 1; ; n++ {
-		inner := memstore.New(memstore.Options{})
-		broken, err := faultstore.New(inner, faultstore.Config{At: map[int]faultstore.Fault{n: faultstore.Crash}})
-		require.NoError(t, err)
-		use := func(j engine.Journal) func(*autocommit.Options, *engine.Config) {
-			return func(_ *autocommit.Options, c *engine.Config) { c.Journal, c.NewID = j, nil }
+	_, appends := crash(t, 0, 0)
+	resumed, between := 0, 0
+	for n := 1; n <= appends; n++ {
+		seeds := uint64(1)
+		if n >= appends-2 { // the end is where the commit is
+			seeds = 8
 		}
-		dir := repository(t)
-		a := newAgent(t, dir, map[string]any{}, use(broken), "echo agent > a")
-		_, err = a.th.Run(t.Context(), a.spec, engine.Prompt("go"))
-		require.NoError(t, err)
-		if broken.Counts().Faults[faultstore.Crash] == 0 {
-			break
+		for seed := range seeds {
+			a, _ := crash(t, n, seed)
+			if phase.RunLifecycle.Get(a.th.Snapshot()).Status == phase.Running {
+				resumed++
+				if a.unfollow() {
+					between++
+				}
+				res, err := a.th.Resume(t.Context(), a.spec, engine.Input{})
+				require.NoError(t, err)
+				require.NoError(t, res.Err)
+			} else if autocommit.Last.Get(a.th.Snapshot()).Status == "" {
+				continue // the run had not begun
+			}
+			last := autocommit.Last.Get(a.th.Snapshot())
+			require.Equal(t, autocommit.Committed, last.Status, "crash at append %d: %s", n, last.Why)
+			require.Equal(t, "2", a.git("rev-list --count HEAD"), "crash at append %d", n)
+			require.Empty(t, a.git("status --porcelain"), "crash at append %d", n)
+			require.Equal(t, last.Commit, a.git("rev-parse HEAD"))
 		}
-		b := newAgent(t, dir, map[string]any{}, use(inner), "echo agent > a")
-		b.th, err = b.eng.OpenThread(t.Context(), "t")
-		require.NoError(t, err)
-		if phase.RunLifecycle.Get(b.th.Snapshot()).Status == phase.Running {
-			resumed++
-			b.unfollow()
-			res, err := b.th.Resume(t.Context(), b.spec, engine.Input{})
-			require.NoError(t, err)
-			require.NoError(t, res.Err)
-			require.Equal(t, autocommit.Committed, autocommit.Last.Get(b.th.Snapshot()).Status, "crash at append %d: %s", n, autocommit.Last.Get(b.th.Snapshot()).Why)
-		} else if autocommit.Last.Get(b.th.Snapshot()).Status == "" {
-			continue // the run had not begun
-		}
-		require.Equal(t, "2", b.git("rev-list --count HEAD"), "crash at append %d", n)
-		require.Empty(t, b.git("status --porcelain"), "crash at append %d", n)
-		require.Equal(t, autocommit.Last.Get(b.th.Snapshot()).Commit, b.git("rev-parse HEAD"))
 	}
 	require.Greater(t, resumed, 5, "the process has to end in many places")
+	require.Positive(t, between, "also between the commit and the knowledge of it")
 }
 
-// A run is given up after its commit was made and before that was known, with an index that
-// was changed or not: the next run of the thread leaves everything in order.
+// A run is given up after its commit was made and before that was known: the next run of
+// the thread leaves everything in order.
 func TestGivenUp(t *testing.T) {
 	isolate(t)
-	gone := 0
-	for n := 1; ; n++ {
-		inner := memstore.New(memstore.Options{})
-		broken, err := faultstore.New(inner, faultstore.Config{At: map[int]faultstore.Fault{n: faultstore.Crash}})
-		require.NoError(t, err)
-		use := func(j engine.Journal) func(*autocommit.Options, *engine.Config) {
-			return func(_ *autocommit.Options, c *engine.Config) { c.Journal, c.NewID = j, nil }
+	_, appends := crash(t, 0, 0)
+	between := 0
+	for n := appends - 2; n <= appends; n++ {
+		for seed := range uint64(8) {
+			a, _ := crash(t, n, seed)
+			if !a.unfollow() {
+				continue
+			}
+			between++
+			res, err := a.th.Run(t.Context(), a.spec, engine.Prompt("go"))
+			require.NoError(t, err)
+			require.NoError(t, res.Err)
+			require.Equal(t, "2", a.git("rev-list --count HEAD"), "crash at append %d", n)
+			require.Empty(t, a.git("status --porcelain"), "crash at append %d", n)
 		}
-		dir := repository(t)
-		a := newAgent(t, dir, map[string]any{}, use(broken), "echo agent > a")
-		_, err = a.th.Run(t.Context(), a.spec, engine.Prompt("go"))
-		require.NoError(t, err)
-		if broken.Counts().Faults[faultstore.Crash] == 0 {
-			break
-		}
-		if run(t, dir, "git rev-list --count HEAD") == "1" {
-			continue
-		}
-		b := newAgent(t, dir, map[string]any{}, use(inner))
-		b.th, err = b.eng.OpenThread(t.Context(), "t")
-		require.NoError(t, err)
-		gone++
-		b.unfollow()
-		_, err = b.th.Run(t.Context(), b.spec, engine.Prompt("go"))
-		require.NoError(t, err)
-		require.Equal(t, "2", b.git("rev-list --count HEAD"), "crash at append %d", n)
-		require.Empty(t, b.git("status --porcelain"), "crash at append %d", n)
 	}
-	require.Greater(t, gone, 1, "the process has to end after the commit")
+	require.Positive(t, between, "the process has to end between the commit and the knowledge of it")
 }
 
 // A run that ended otherwise is not committed, unless its section says so.

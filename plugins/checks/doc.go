@@ -38,7 +38,8 @@
 // it is that a tool of "kinds" was called. A verdict is good for the very files that
 // were checked, including what a command has changed itself, as formatters do.
 //
-// Commands get the variables listed at internal/git, such as PATH and HOME, and those
-// that "env" names. Each has its own process group and is killed with it when its time
-// is over.
+// Of the environment, commands get what says where programs, the user's home,
+// configuration and temporary files are, and the language and time zone; and the
+// variables that "env" names, such as GOFLAGS. Each has its own process group and is
+// killed with it when its time is over.
 package checks

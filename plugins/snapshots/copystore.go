@@ -34,7 +34,7 @@ type copyStore struct {
 	dir      string
 	root     *os.Root // of the workspace
 	excluded func(string) bool
-	limit    int // of files
+	opts     Options
 }
 
 func (c *copyStore) name() string { return copies }
@@ -50,12 +50,16 @@ func (c *copyStore) covered(ctx context.Context) ([]string, error) {
 			return nil
 		case err != nil:
 			return err
-		case name != "." && c.excluded(name) && e.IsDir():
-			return fs.SkipDir
-		case e.IsDir():
+		case name == ".":
 			return nil
-		case len(paths) > c.limit:
-			return fs.SkipAll // scan says that it is too much
+		case c.excluded(name) && e.IsDir():
+			return fs.SkipDir
+		case c.excluded(name):
+			return nil
+		case !e.Type().IsRegular() && e.Type() != fs.ModeSymlink:
+			return nil
+		case len(paths) > c.opts.Limits.Files:
+			return tooLarge(c.opts.Limits)
 		}
 		paths = append(paths, name)
 		return nil
@@ -200,7 +204,7 @@ func local(name string) bool {
 
 func (c *copyStore) list(_ context.Context, tree string) ([]file, error) {
 	if len(tree) != hex.EncodedLen(sha256.Size) {
-		return nil, fmt.Errorf("snapshots: %q is no tree of copies", tree)
+		return nil, fmt.Errorf("snapshots: %.80q is no tree of copies", tree)
 	}
 	text, err := os.ReadFile(c.object(tree))
 	if err != nil {

@@ -34,3 +34,13 @@ func TestElement(t *testing.T) {
 	}
 	require.NotEqual(t, element("T"), element("U"))
 }
+
+// A ref is let go of when the thread does not know it, unless it is newer than all that
+// the thread knows: then somebody is about to say what it is.
+func TestWanted(t *testing.T) {
+	known := []Snapshot{{ID: "s3"}, {ID: "s5"}}
+	for id, want := range map[string]bool{"s3": true, "s5": true, "s6": true, "s10": true, "s4": false, "s1": false, "other": false} {
+		require.Equal(t, want, wanted(id, known), id)
+	}
+	require.False(t, wanted("s1", nil))
+}

@@ -47,7 +47,8 @@
 // restore_snapshot. Restoring undoes what happened to files and nothing else.
 //
 // A process that ends between the making of a snapshot and the commit of the state
-// leaves a ref that nobody needs; Prune drops it.
+// leaves a ref that nobody needs; Prune drops it. Forget drops those of a whole thread,
+// on which threads that were forked from it depend for the snapshots from before.
 //
 // With Options.Now the same files give the same snapshots.
 package snapshots

@@ -29,9 +29,10 @@ type Restored struct {
 
 // Restore brings the workspace back to a snapshot of the thread: files that the
 // snapshot has get their content and mode again, and files that came since go, with
-// the folders that become empty. What is excluded, or ignored now or was then, stays. Before that a
-// snapshot of the present state is taken and told to the thread, so that restoring it
-// undoes this. On an error the workspace may be in between; so also then.
+// the folders that become empty. What is excluded stays, and so does what came since and
+// is ignored by the rules of now or of the snapshot. Before that a snapshot of the
+// present state is taken and told to the thread; restoring it undoes this. When an error
+// comes with a Restored.Before, the workspace is somewhere in between, and that one is the way back.
 func (p *Plugin) Restore(ctx context.Context, th *engine.Thread, id string) (Restored, error) {
 	if _, err := p.options(); err != nil {
 		return Restored{}, err
@@ -189,14 +190,14 @@ func (m *mover) put(f file, content io.Reader) error {
 			return errInTheWay
 		}
 	}
-	perm := fs.FileMode(0o666)
+	perm, kept := fs.FileMode(0o666), false
 	switch info, err := m.root.Lstat(f.Path); {
 	case err == nil && info.IsDir():
 		if !m.clear(f.Path) {
 			return errInTheWay
 		}
 	case err == nil && info.Mode().IsRegular():
-		perm = info.Mode().Perm() &^ 0o111
+		perm, kept = info.Mode().Perm()&^0o111, true
 	case err == nil && info.Mode().Type() != fs.ModeSymlink:
 		return errInTheWay
 	}
@@ -210,6 +211,9 @@ func (m *mover) put(f file, content io.Reader) error {
 	_, _ = sum.Write([]byte(f.Path)) // a hash takes everything
 	draft := path.Join(dir, fmt.Sprintf(".%x.fixpoint-draft", sum.Sum64()))
 	err := m.draft(draft, f, perm, content)
+	if err == nil && kept && f.Mode != git.ModeLink {
+		err = m.root.Chmod(draft, perm) // which the process's umask has no say in
+	}
 	if err == nil {
 		err = m.root.Rename(draft, f.Path)
 	}

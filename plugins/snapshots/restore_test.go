@@ -126,6 +126,7 @@ func TestRestore(t *testing.T) {
 			w.put("keep/this", "k")
 			w.put("some/where/secret", "s")
 			require.NoError(t, os.Chmod(filepath.Join(w.dir, "dir/two"), 0o755))
+			require.NoError(t, os.Chmod(filepath.Join(w.dir, "plain"), 0o606))
 			require.NoError(t, os.Symlink("dir/one", filepath.Join(w.dir, "link")))
 			require.NoError(t, os.Symlink("/nowhere/at/all", filepath.Join(w.dir, "dangling")))
 			require.NoError(t, os.Symlink("dir", filepath.Join(w.dir, "folderlink")))
@@ -157,6 +158,9 @@ func TestRestore(t *testing.T) {
 			require.NoDirExists(t, filepath.Join(w.dir, "came"))
 			maps.Copy(before, map[string]string{"keep/this": "file k2", "keep/that": "file k3", "some/where/secret": "file s2"})
 			require.Equal(t, before, w.files())
+			info, err := os.Stat(filepath.Join(w.dir, "plain"))
+			require.NoError(t, err)
+			require.Equal(t, fs.FileMode(0o606), info.Mode().Perm(), "other permissions are not the snapshot's")
 			changes, err := w.p.Diff(t.Context(), w.th.Snapshot(), "s1", "")
 			require.NoError(t, err)
 			require.Empty(t, changes)
@@ -325,6 +329,10 @@ func TestPrune(t *testing.T) {
 			w.restore("s5")
 			require.Equal(t, map[string]string{"a": "file 4"}, w.files())
 			require.Equal(t, "s6", w.list()[1].ID, "numbers are not used again")
+			n, err = w.p.Forget(t.Context(), "t")
+			require.NoError(t, err)
+			require.Equal(t, 2, n)
+			require.Zero(t, held())
 		})
 	}
 }

@@ -2,6 +2,7 @@ package snapshots
 
 import (
 	"context"
+	"encoding/hex"
 	"fmt"
 	"slices"
 	"sync"
@@ -71,9 +72,13 @@ func last(snap *state.Snapshot) (n int, s Snapshot) {
 func find(snap *state.Snapshot, id string) (Snapshot, error) {
 	all := List(snap)
 	for _, s := range all {
-		if s.ID == id {
-			return s, nil
+		if s.ID != id {
+			continue
 		}
+		if _, err := hex.DecodeString(s.Tree); err != nil { // in a state from elsewhere
+			return s, fmt.Errorf("%w: %s has no tree: %w", ErrUnknown, id, err)
+		}
+		return s, nil
 	}
 	if len(all) == 0 {
 		return Snapshot{}, fmt.Errorf("%w %q: none was taken yet", ErrUnknown, id)

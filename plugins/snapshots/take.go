@@ -127,3 +127,19 @@ func (p *Plugin) Prune(ctx context.Context, th *engine.Thread, keep int) (int, e
 	}
 	return w.store.prune(ctx, th.ID(), all)
 }
+
+// Forget drops what is kept for a thread that nobody goes back to any more, such as that
+// of a delegate, as Prune does. It returns how many refs went.
+func (p *Plugin) Forget(ctx context.Context, thread string) (int, error) {
+	if _, err := p.options(); err != nil {
+		return 0, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w, err := p.open(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	defer w.close()
+	return w.store.prune(ctx, thread, nil)
+}

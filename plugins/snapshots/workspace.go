@@ -71,7 +71,7 @@ func (p *Plugin) open(ctx context.Context, name string) (*workspace, error) {
 	if p.opts.Store == "" {
 		return nil, errors.Join(ErrNoStore, root.Close())
 	}
-	w.store = &copyStore{dir: p.opts.Store, root: root, excluded: w.excluded, limit: p.opts.Limits.Files}
+	w.store = &copyStore{dir: p.opts.Store, root: root, excluded: w.excluded, opts: p.opts}
 	return w, nil
 }
 
@@ -136,10 +136,14 @@ func (w *workspace) scanOnce(ctx context.Context, also []file, keep bool) ([]fil
 		}
 		files, total = append(files, f), total+f.Size
 		if len(files) > w.opts.Limits.Files || total > w.opts.Limits.Bytes {
-			return nil, fmt.Errorf("%w for a snapshot: the limits are %d files and %d bytes; exclude what need not be in it, or raise Options.Limits", ErrTooLarge, w.opts.Limits.Files, w.opts.Limits.Bytes)
+			return nil, tooLarge(w.opts.Limits)
 		}
 	}
 	return files, w.store.identify(ctx, files, keep)
+}
+
+func tooLarge(l Limits) error {
+	return fmt.Errorf("%w for a snapshot: the limits are %d files and %d bytes; exclude what need not be in it, or raise Options.Limits", ErrTooLarge, l.Files, l.Bytes)
 }
 
 // look returns the file of that path if there is one that a snapshot can hold: not a
