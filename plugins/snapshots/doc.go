@@ -24,8 +24,9 @@
 // # Where
 //
 // In a git work tree a snapshot is a commit of its own in the repository, at
-// refs/fixpoint/THREAD/ID. Its index is a temporary file: the user's index, HEAD,
-// branches, stash, hooks, logs and settings are neither used for it nor touched.
+// refs/fixpoint/THREAD/ID, made with an index in a temporary file. The user's index is
+// only read, for what is tracked; it, HEAD, branches, stash, hooks, logs and settings are
+// as before, and no hook runs.
 // Elsewhere, also where a repository ignores the workspace, there are copies in
 // Options.Store, each content once. The first is pruned by git itself once
 // Prune dropped the ref, the second by Prune. Pushing with --mirror pushes the refs too.
