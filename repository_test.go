@@ -37,8 +37,9 @@ const (
 // leafPackages are concepts that are none of the engine's, in internal/. The core
 // may import them; they import the standard library and what is in leafImports.
 var leafPackages = []string{
-	"internal/courtesy", "internal/drawing", "internal/enum", "internal/fanout", "internal/jsonarray", "internal/jsonpos",
-	"internal/memory", "internal/origin", "internal/packed", "internal/pushseq", "internal/redact", "internal/sorted", "internal/tagged", "internal/vector",
+	"internal/courtesy", "internal/drawing", "internal/enum", "internal/fanout", "internal/git", "internal/jsonarray",
+	"internal/jsonpos", "internal/memory", "internal/origin", "internal/packed", "internal/pushseq", "internal/redact",
+	"internal/sorted", "internal/tagged", "internal/vector",
 }
 
 // leafImports says which leaf imports which third-party package, alone in the core:
@@ -63,7 +64,7 @@ var allowedImports = map[string][]string{
 	"internal/*": {btreePath, errgroupPath}, // TestLeaves says which ones
 	"enginetest": corePackages,
 	"plugins":    append(slices.Clone(corePackages), "internal/*"),
-	"plugins/*":  corePackages,
+	"plugins/*":  append(slices.Clone(corePackages), "internal/*"),
 	"store":      nil,                                                         // the contract, so that a store need not link the engine
 	"store/*":    append(slices.Clone(corePackages), "store", "store/*"),      // the conformance kit breaks stores with the fault store
 	"bench":      append(slices.Clone(corePackages), btreePath, errgroupPath), // for the baselines
