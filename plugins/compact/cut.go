@@ -1,0 +1,177 @@
+package compact
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
+)
+
+var (
+	// ErrEmpty is returned for a summary without text.
+	ErrEmpty = errors.New("compact: the summary is empty")
+	// ErrNoSaving is returned for a summary that is not enough shorter than what it
+	// would stand for.
+	ErrNoSaving = errors.New("compact: the summary saves too little")
+	// ErrNothing is returned for a summary of nothing.
+	ErrNothing = errors.New("compact: there is nothing to compact")
+	// ErrThread is returned to the gate of a run that delegated: what is compacted is the
+	// other thread, which the gate does not see. In a fork it is also returned once about
+	// an action that was scheduled before.
+	ErrThread = errors.New("compact: the action is about another thread")
+)
+
+// Summary stands for the older messages of a thread. The zero Summary stands for none.
+type Summary struct {
+	Text string `json:"text"`
+	// Upto is the index in the transcript of the first message that it does not stand for.
+	Upto int `json:"upto"`
+	// Kept are the indexes of those before it that are sent nevertheless; results stay
+	// with their calls and are not listed.
+	Kept []int `json:"kept,omitempty"`
+	// Print identifies the messages before Upto. If they are others, in a thread that was
+	// edited, the summary counts for nothing.
+	Print string `json:"print"`
+}
+
+func (s Summary) clone() Summary {
+	s.Kept = slices.Clone(s.Kept)
+	return s
+}
+
+// message is how the model gets to see the summary. It has the user's role, since
+// vendors want one in front and give system messages more weight than a summary deserves.
+func (s Summary) message() inference.Message {
+	return inference.User("[Summary of the earlier conversation, made by the program to save room; no new request.]\n" + s.Text)
+}
+
+// standing returns the thread's summary, if it fits the transcript.
+func standing(snap *state.Snapshot, list []block) (Summary, bool) {
+	s := Held.Get(snap)
+	return s, s.Text != "" && s.Print == content(joined(before(list, s.Upto)))
+}
+
+// shown returns the blocks that are sent besides the summary.
+func (s Summary) shown(list []block) []block {
+	old := before(list, s.Upto)
+	var out []block
+	for _, b := range old {
+		if slices.Contains(s.Kept, b.at) {
+			out = append(out, b)
+		}
+	}
+	return append(out, list[len(old):]...)
+}
+
+// Cut is a compaction that has no summary yet. It is a value of its own; changing it
+// changes no state.
+type Cut struct {
+	// Former is the text of the summary so far, which the new one takes the place of.
+	Former string
+	// Messages are those that the new summary stands for besides, each result behind
+	// its call. They are the caller's. If there are none, there is nothing to compact.
+	Messages []inference.Message
+	// Notes and Instructions are what plugins and the action want of the summary.
+	Notes        []string
+	Instructions string
+	// Tokens is the size of Former and Messages, and Total that of all that is sent.
+	Tokens, Total int
+
+	summary Summary
+	need    int
+	sets    Settings
+	reason  Reason
+}
+
+// Prepare returns what an action of these arguments would compact: for gates, which
+// bring a summary of their own with Command. The error is ErrThread.
+func Prepare(pc *phase.Context, args Args) (Cut, error) {
+	if args.Thread != "" && args.Thread != pc.Run().Thread {
+		return Cut{}, ErrThread
+	}
+	return prepare(pc, args), nil
+}
+
+func prepare(pc *phase.Context, args Args) Cut {
+	snap, sets := pc.Snapshot(), Section.Get(pc)
+	list := blocks(pc.Messages())
+	c := Cut{Notes: Notes.Get(snap).Slice(), Instructions: args.Instructions, sets: sets, need: 1, reason: args.Reason}
+	if c.Instructions == "" {
+		c.Instructions = sets.Instructions
+	}
+	if args.Reason.automatic() {
+		c.need = sets.MinSaving
+	}
+	former, ok := standing(snap, list)
+	if !ok {
+		former = Summary{}
+	}
+	shown := former.shown(list)
+	c.Total = sets.tokens(joined(shown)...)
+	if ok {
+		c.Former, c.Tokens = former.Text, sets.tokens(former.message())
+		c.Total += c.Tokens
+	}
+	n, recent := len(shown), args.Keep
+	if recent <= 0 {
+		recent = sets.KeepRecent
+	}
+	for n > 0 && recent > 0 {
+		n--
+		recent -= len(shown[n].messages)
+	}
+	if n <= len(before(shown, former.Upto)) {
+		return c
+	}
+	c.summary = Summary{Upto: shown[n].at, Print: content(joined(before(list, shown[n].at)))}
+	for i, b := range shown[:n] {
+		if stays(snap, shown, i, n) {
+			c.summary.Kept = append(c.summary.Kept, b.at)
+			continue
+		}
+		c.Messages = append(c.Messages, inference.CloneMessages(b.messages)...)
+	}
+	c.Tokens += sets.tokens(c.Messages...)
+	return c
+}
+
+// stays reports whether block i of those shown, which is older than the cut at n, stays:
+// instructions, what is pinned, and what the user wants now.
+func stays(snap *state.Snapshot, shown []block, i, n int) bool {
+	pinned := func(index int) bool { return index >= 0 && Pinned.Has(snap, index) }
+	user := func(b block) bool { return b.role() == inference.RoleUser }
+	b := shown[i]
+	return b.role() == inference.RoleSystem || slices.ContainsFunc(b.indexes, pinned) ||
+		user(b) && !slices.ContainsFunc(shown[i+1:], user)
+}
+
+// worthwhile reports whether the compaction can save enough with a summary that is not
+// much longer than the former one.
+func (c Cut) worthwhile() bool {
+	return len(c.Messages) > 0 && c.Tokens-c.sets.tokens(Summary{Text: c.Former}.message()) >= c.need
+}
+
+// Command returns the command that makes text the summary, for the action's handler and
+// for gates that replace it. The error is ErrEmpty, ErrNothing or ErrNoSaving.
+func (c Cut) Command(text string) (cmd phase.Command, err error) {
+	s := c.summary.clone()
+	s.Text = strings.TrimSpace(text)
+	size := c.sets.tokens(s.message())
+	saved := c.Tokens - size
+	switch {
+	case len(c.Messages) == 0:
+		return cmd, ErrNothing
+	case s.Text == "":
+		return cmd, ErrEmpty
+	case saved < c.need:
+		return cmd, fmt.Errorf("%w: %d tokens in place of %d, and %d are to be saved", ErrNoSaving, size, c.Tokens, c.need)
+	}
+	cmd.Reads(Notes) // one that came meanwhile would be lost
+	cmd.Update(Held.With(s), Attempts.Reset(), load.Reset(), Notes.Reset())
+	cmd.Schedule(Invalidated.New(InvalidatedArgs{Reason: c.reason, Before: c.Total, After: c.Total - saved}))
+	return cmd, nil
+}
