@@ -68,7 +68,8 @@ var (
 var (
 	// Held is the summary in force. Only commands of a Cut should write it.
 	Held = state.NewCell("compact.summary", state.Options[Summary]{Scope: state.ScopeThread, Clone: Summary.clone})
-	// Notes are lines for the next summary, from any plugin. The compaction empties it.
+	// Notes are lines for the next summary, from any plugin. The compaction empties it; one
+	// that comes while the summary is written makes it be written again.
 	Notes = state.NewLog("compact.notes", state.Options[string]{Scope: state.ScopeThread})
 	// Pinned holds indexes in the transcript of messages that are never summarised. That
 	// of a call or a result holds all calls of the message and their results.

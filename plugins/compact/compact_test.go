@@ -125,7 +125,7 @@ func fates(rec *enginetest.Recorder, action string) (out []string) {
 	return out
 }
 
-// Capability G1. When the conversation is too large, a summary takes the place of its
+// Capability G7. When the conversation is too large, a summary takes the place of its
 // older messages in what the model gets, and it is told that caches are void. What the
 // user wants stays, calls stay with their results, the next summary is made of the last
 // one, and the transcript stays whole.
@@ -255,6 +255,30 @@ func TestNotesAndPins(t *testing.T) {
 	require.Zero(t, compact.Notes.Get(th.Snapshot()).Len())
 }
 
+// A note that comes while the summary is written is not lost: another one is written.
+func TestNoteMeanwhile(t *testing.T) {
+	var inputs []compact.Input
+	var th *engine.Thread
+	options := numbered(&inputs)
+	write := options.Summarizer
+	options.Summarizer = compact.SummarizerFunc(func(ctx context.Context, in compact.Input) (compact.Output, error) {
+		if len(inputs) == 0 {
+			var cmd phase.Command
+			cmd.Update(compact.Notes.Append("late"))
+			if _, err := th.Submit(ctx, "beside", cmd); err != nil {
+				return compact.Output{}, err
+			}
+		}
+		return write.Summarize(ctx, in)
+	})
+	w := &walker{calls: 3}
+	_, th, _ = open(t, w, compact.New(options))
+	ask(t, th, agent(small), "go")
+	require.Contains(t, w.sent()[3], "<s2>")
+	require.Equal(t, []string{"late"}, inputs[1].Notes)
+	require.Zero(t, compact.Notes.Get(th.Snapshot()).Len())
+}
+
 // An automatic compaction that fails is tried again after more and more steps, and every
 // model call goes on with all messages. After a number of failures the digest steps in.
 func TestFailuresAreTriedAgain(t *testing.T) {
@@ -330,7 +354,7 @@ func TestOtherTransforms(t *testing.T) {
 	w := &walker{calls: 4}
 	_, th, _ := open(t, w, other(func(m []inference.Message) []inference.Message {
 		m[0].Text = "GO"
-		return append(m, inference.System("x"))[:len(m)]
+		return m
 	}), compact.New(numbered(&inputs)))
 	ask(t, th, agent(small), "go")
 	require.Equal(t, "u:GO u:<s1> a:c3 t:c3 a:c4 t:c4", w.sent()[4])

@@ -67,8 +67,8 @@ func (s Summary) shown(list []block) []block {
 	return append(out, list[len(old):]...)
 }
 
-// Cut is a compaction that has no summary yet. It is a value of its own; changing it
-// changes no state.
+// Cut is a compaction that has no summary yet; Prepare makes one. It is the caller's own,
+// and the zero Cut is about nothing.
 type Cut struct {
 	// Former is the text of the summary so far, which the new one takes the place of.
 	Former string
@@ -158,16 +158,16 @@ func (c Cut) worthwhile() bool {
 // Command returns the command that makes text the summary, for the action's handler and
 // for gates that replace it. The error is ErrEmpty, ErrNothing or ErrNoSaving.
 func (c Cut) Command(text string) (cmd phase.Command, err error) {
+	if len(c.Messages) == 0 {
+		return cmd, ErrNothing
+	}
 	s := c.summary.clone()
-	s.Text = strings.TrimSpace(text)
+	if s.Text = strings.TrimSpace(text); s.Text == "" {
+		return cmd, ErrEmpty
+	}
 	size := c.sets.tokens(s.message())
 	saved := c.Tokens - size
-	switch {
-	case len(c.Messages) == 0:
-		return cmd, ErrNothing
-	case s.Text == "":
-		return cmd, ErrEmpty
-	case saved < c.need:
+	if saved < c.need {
 		return cmd, fmt.Errorf("%w: %d tokens in place of %d, and %d are to be saved", ErrNoSaving, size, c.Tokens, c.need)
 	}
 	cmd.Reads(Notes) // one that came meanwhile would be lost

@@ -53,7 +53,7 @@ func TestDigest(t *testing.T) {
 // is proper text, and made of one as a former summary again it stays so.
 func FuzzDigest(f *testing.F) {
 	f.Add("former\nlines", "text \xff ä", "content", uint16(10))
-	f.Add("", strings.Repeat("äöü", 200), strings.Repeat("日本", 900), uint16(100))
+	f.Add("", strings.Repeat("äöü", 30), strings.Repeat("日本", 60), uint16(20))
 	f.Fuzz(func(t *testing.T, former, text, content string, tokens uint16) {
 		in := compact.Input{Former: former, Tokens: int(tokens), BytesPerToken: 4, Messages: []inference.Message{
 			inference.User(text), inference.Assistant(text, inference.ToolCall{ID: "1", Name: "look", Args: inference.JSON(content)}),

@@ -21,8 +21,8 @@
 //
 // Compact is an action before the model is asked, and the same request profits. The
 // plugin schedules it when a request would be larger than max_tokens, by the usage that
-// the model reported last and an estimate of what came since, or by estimate alone. The
-// slash command /compact and other plugins schedule it too:
+// the model reported last and an estimate of what came since, or by estimate alone, unless
+// less than min_saving could be saved. The slash command /compact and other plugins schedule it too:
 //
 //	cmd.Schedule(compact.Compact.New(compact.Args{Reason: "tidy", Thread: pc.Run().Thread}))
 //
@@ -36,9 +36,9 @@
 // A Summarizer writes them: ByModel asks a model, and Digest, the default, shortens without
 // one. It is called in the action's handler, so a run waits for it, and what it uses counts
 // for the run. If it fails in any way, takes too long, or its summary does not save enough,
-// the model is asked with all messages, the action Failed tells why as a dead letter, and
-// the next automatic attempt comes after 1, 2, 4 and at most 32 steps that would want one;
-// after a number of such failures a digest helps out.
+// nothing changes and the model is asked all the same, the action Failed tells why as a dead
+// letter, and automatic attempts leave out 1, 2, 4 and at most 32 steps that would want one;
+// after a number of failures a digest helps out.
 //
 // # Other plugins
 //

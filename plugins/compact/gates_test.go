@@ -115,7 +115,8 @@ func TestGateFails(t *testing.T) {
 	}
 }
 
-// Other plugins have a say in the announcement as well.
+// Capability G1. That caches are void is told with the sizes before and after, and other
+// plugins have a say in that as well.
 func TestGateOnInvalidated(t *testing.T) {
 	var inputs []compact.Input
 	var seen []compact.InvalidatedArgs
@@ -148,7 +149,8 @@ func TestDelegatedRun(t *testing.T) {
 			if !errors.Is(err, compact.ErrThread) {
 				return gate.Ruling{}, nil
 			}
-			return gate.Ruling{}, err
+			cmd, err := cut.Command("of the wrong thread")
+			return gate.Replace("knows better", cmd), err
 		}, "u:dig a:c1 t:c1 a:c2 t:c2 a:c3 t:c3"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -29,7 +29,8 @@ type Input struct {
 }
 
 // Output is a summary and what it cost. The usage counts for the run, also when the text
-// cannot be used or comes with an error.
+// cannot be used or comes with an error. Only that of a call which was given up on, or is
+// repeated because a note came meanwhile, is not known.
 type Output struct {
 	Text  string
 	Usage inference.Usage

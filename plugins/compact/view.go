@@ -14,7 +14,8 @@ import (
 // whole.
 var ErrRequest = errors.New("compact: the request does not begin with the thread's messages; register the plugin before those that change which there are")
 
-// View returns what model calls get to see of the thread as it is now.
+// View returns what model calls get to see of the thread's messages as they are now,
+// before other transforms.
 func View(pc *phase.Context) []inference.Message {
 	list := blocks(pc.Messages())
 	whole := joined(list)
