@@ -188,6 +188,53 @@ func TestReportedUsage(t *testing.T) {
 	require.Equal(t, compact.ReasonUsage, compact.Last.Get(th.Snapshot()).Reason)
 }
 
+// A report from before a compaction does not count after it, also when the model is silent
+// about its usage from then on.
+func TestOldReports(t *testing.T) {
+	var inputs []compact.Input
+	n := 0
+	w := &walker{calls: 6, usage: func(inference.Request) (u inference.Usage) {
+		if n++; n == 3 {
+			u.InputTokens = 5000
+		}
+		return u
+	}}
+	_, th, rec := open(t, w, compact.New(numbered(&inputs)))
+	ask(t, th, agent(`{"max_tokens": 4000, "keep_recent": 2, "min_saving": 50}`), "go")
+	require.Equal(t, []string{"4 done"}, fates(rec, "compact"))
+}
+
+// Nor does one count that is about a history which was edited since.
+func TestReportOfAnotherHistory(t *testing.T) {
+	var inputs []compact.Input
+	w := &walker{usage: func(inference.Request) inference.Usage { return inference.Usage{InputTokens: 5000} }}
+	_, th, _ := open(t, w, compact.New(numbered(&inputs)))
+	spec := agent(`{"max_tokens": 4000, "keep_recent": 1, "min_saving": 50}`)
+	for range 3 {
+		ask(t, th, agent(`{"max_tokens": 0}`), "go")
+	}
+	fork, err := th.Fork(t.Context(), th.Snapshot().Revision(), "", engine.Transcript.Replace(inference.User(strings.Repeat("long ", 200)), inference.Assistant("yes")))
+	require.NoError(t, err)
+	ask(t, fork, spec, "go")
+	require.Empty(t, inputs)
+}
+
+// A compaction that nobody asked for has to be worth it; without that it is not begun.
+func TestMinSaving(t *testing.T) {
+	var inputs []compact.Input
+	_, th, rec := open(t, &walker{calls: 5}, compact.New(numbered(&inputs)))
+	ask(t, th, agent(`{"max_tokens": 250, "keep_recent": 2, "min_saving": 500}`), "go")
+	require.Empty(t, fates(rec, "compact"))
+	require.Zero(t, compact.Attempts.Get(th.Snapshot()))
+
+	_, th, rec = open(t, &walker{calls: 5}, compact.New(compact.Options{Summarizer: compact.SummarizerFunc(func(_ context.Context, in compact.Input) (compact.Output, error) {
+		return compact.Output{Text: strings.Repeat("x", 4*(in.Tokens+60))}, nil
+	})}))
+	ask(t, th, agent(`{"max_tokens": 420, "keep_recent": 2, "min_saving": 190}`), "go")
+	require.Equal(t, []string{"5 done"}, fates(rec, "compact"))
+	require.Contains(t, slices.Collect(letters(th))[0], "and 190 are to be saved")
+}
+
 // Capability M6. A person asks for a compaction with /compact and says what matters; it
 // happens before the next model call, however small the conversation is.
 func TestSlashCommand(t *testing.T) {

@@ -170,7 +170,7 @@ func (c Cut) Command(text string) (cmd phase.Command, err error) {
 	if saved < c.need {
 		return cmd, fmt.Errorf("%w: %d tokens in place of %d, and %d are to be saved", ErrNoSaving, size, c.Tokens, c.need)
 	}
-	cmd.Reads(Notes) // one that came meanwhile would be lost
+	// A note that came meanwhile is a conflict with the reset, and all is done again with it.
 	cmd.Update(Held.With(s), Attempts.Reset(), load.Reset(), Notes.Reset())
 	cmd.Schedule(Invalidated.New(InvalidatedArgs{Reason: c.reason, Before: c.Total, After: c.Total - saved}))
 	return cmd, nil

@@ -2,8 +2,10 @@ package compact_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -68,13 +70,16 @@ func valid(messages []inference.Message) error {
 
 const summaryMark = "[Summary"
 
-// tokens is how the plugin estimates a message, see Settings.BytesPerToken.
-func tokens(m inference.Message) int {
-	size := len(m.Text)
-	for _, c := range m.ToolCalls {
-		size += len(c.Name) + len(c.Args)
+// tokens is how the plugin estimates messages, see Settings.BytesPerToken.
+func tokens(messages ...inference.Message) (n int) {
+	for _, m := range messages {
+		size := len(m.Text)
+		for _, c := range m.ToolCalls {
+			size += len(c.Name) + len(c.Args)
+		}
+		n += 4 + (size+3)/4
 	}
-	return 4 + (size+3)/4
+	return n
 }
 
 // suits compares what is sent with the same without a compaction: it is valid, keeps the
@@ -135,17 +140,26 @@ func TestRequestsAreValid(t *testing.T) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		keep := 1 + rnd.IntN(6)
 		var sent, whole [2]inference.Request
-		run := func(to *[2]inference.Request, plugins ...engine.Plugin) func(i int, data []byte) {
+		run := func(to *[2]inference.Request, compacts bool) func(i int, data []byte) {
 			var now int
-			config, _ := enginetest.Config(t, plugins...)
+			var th *engine.Thread
+			var spec engine.AgentSpec
+			var faults []error
+			config, _ := enginetest.Config(t, compact.New(compact.Options{}))
 			config.Model = inference.ModelFunc(func(_ context.Context, r inference.Request) (inference.Response, error) {
 				to[now] = r
+				pc, err := th.Context(spec)
+				if err == nil && !reflect.DeepEqual(compact.View(pc), r.Messages) {
+					err = fmt.Errorf("the view is %s and the request %s", words(compact.View(pc)), words(r.Messages))
+				}
+				faults = append(faults, err)
 				return inference.Response{Message: inference.Assistant(fmt.Sprint("said ", now))}, nil
 			})
-			th, err := enginetest.Engine(t, config).NewThread("")
+			var err error
+			th, err = enginetest.Engine(t, config).NewThread("")
 			require.NoError(t, err)
-			spec := engine.AgentSpec{ID: "a"}
-			if len(plugins) > 0 {
+			spec = agent(`{"max_tokens": 0}`)
+			if compacts {
 				spec = agent(fmt.Sprintf(`{"max_tokens": 20, "keep_recent": %d, "min_saving": 1}`, keep))
 			}
 			return func(i int, data []byte) {
@@ -155,9 +169,10 @@ func TestRequestsAreValid(t *testing.T) {
 				_, err := th.Submit(t.Context(), "test", cmd)
 				require.NoError(t, err)
 				ask(t, th, spec, fmt.Sprint("ask ", i))
+				require.NoError(t, errors.Join(faults...), "seed %d", seed)
 			}
 		}
-		with, without := run(&sent, compact.New(compact.Options{})), run(&whole)
+		with, without := run(&sent, true), run(&whole, false)
 		for i := range 2 {
 			data := make([]byte, rnd.IntN(30))
 			for j := range data {
@@ -209,6 +224,36 @@ func prepared(t *testing.T, messages []inference.Message, updates ...state.Updat
 	return cut
 }
 
+// A compaction that is to keep more than what is new does not bring back what the summary
+// stands for.
+func TestCutDoesNotGoBack(t *testing.T) {
+	long := strings.Repeat("long ", 50)
+	messages := []inference.Message{inference.User(long), inference.Assistant(long), inference.User("u1"), inference.System("rule"), inference.Assistant("x")}
+	_, th, _ := open(t, &walker{}, compact.New(compact.Options{}))
+	submit := func(cmd phase.Command) *phase.Context {
+		_, err := th.Submit(t.Context(), compact.Name, cmd)
+		require.NoError(t, err)
+		pc, err := th.Context(agent(`{}`))
+		require.NoError(t, err)
+		return pc
+	}
+	var first, second phase.Command
+	first.Update(engine.Transcript.Append(messages...))
+	cut, err := compact.Prepare(submit(first), compact.Args{Keep: 1})
+	require.NoError(t, err)
+	cmd, err := cut.Command("s")
+	require.NoError(t, err)
+	require.Equal(t, "u:u1 s:rule u:<s> a:x", words(compact.View(submit(cmd))))
+	second.Update(engine.Transcript.Append(inference.User("u2")))
+	pc := submit(second)
+	for keep := 2; keep < 5; keep++ {
+		cut, err = compact.Prepare(pc, compact.Args{Keep: keep})
+		require.NoError(t, err)
+		_, err = cut.Command("t")
+		require.ErrorIs(t, err, compact.ErrNothing)
+	}
+}
+
 // A cut keeps its promises wherever it falls in whatever transcript, also the second one.
 func FuzzCut(f *testing.F) {
 	f.Add([]byte{0, 27, 5, 5, 0, 28, 5, 2, 3, 0}, uint8(2), uint8(4))
@@ -239,6 +284,7 @@ func FuzzCut(f *testing.F) {
 			cut, err := compact.Prepare(pc, compact.Args{Keep: least})
 			require.NoError(t, err)
 			require.NoError(t, valid(cut.Messages))
+			before, former := compact.View(pc), compact.Held.Get(pc.Snapshot())
 			if cmd, err = cut.Command("short"); err == nil {
 				submit(cmd)
 			} else {
@@ -248,6 +294,10 @@ func FuzzCut(f *testing.F) {
 			require.NoError(t, err)
 			view := compact.View(pc)
 			held := compact.Held.Get(pc.Snapshot())
+			require.GreaterOrEqual(t, held.Upto, former.Upto)
+			if held.Upto > former.Upto {
+				require.Less(t, tokens(view...), tokens(before...))
+			}
 			submit(reset())
 			pc, err = th.Context(agent(`{}`))
 			require.NoError(t, err)

@@ -196,5 +196,8 @@ func TestSummarizerHangs(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, phase.ReasonCancelled, res.Reason)
 		require.Zero(t, compact.Held.Get(th.Snapshot()))
+		for letter := range letters(th) {
+			require.Contains(t, letter, "compact: the run ended before", "it did not fail")
+		}
 	})
 }
