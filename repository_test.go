@@ -54,21 +54,22 @@ var leafImports = map[string]string{
 // library is always allowed. A part is a top-level directory, or one plugin or
 // store below plugins and store; a part may always import itself.
 var allowedImports = map[string][]string{
-	"":           nil,
-	"state":      {"internal/*"},
-	"inference":  {"internal/*"},
-	"effects":    {"state", "internal/*"},
-	"phase":      {"state", "effects", "inference"},
-	"gate":       {"state", "inference", "phase", "internal/*"},
-	"engine":     {"state", "inference", "effects", "phase", "gate", "store", "internal/*"},
-	"internal/*": {btreePath, errgroupPath}, // TestLeaves says which ones
-	"enginetest": corePackages,
-	"plugins":    append(slices.Clone(corePackages), "internal/*"),
-	"plugins/*":  append(slices.Clone(corePackages), "internal/*"),
-	"store":      nil,                                                         // the contract, so that a store need not link the engine
-	"store/*":    append(slices.Clone(corePackages), "store", "store/*"),      // the conformance kit breaks stores with the fault store
-	"bench":      append(slices.Clone(corePackages), btreePath, errgroupPath), // for the baselines
-	"examples/*": append(slices.Clone(corePackages), "enginetest", "plugins/*", "store", "store/*"),
+	"":              nil,
+	"state":         {"internal/*"},
+	"inference":     {"internal/*"},
+	"effects":       {"state", "internal/*"},
+	"phase":         {"state", "effects", "inference"},
+	"gate":          {"state", "inference", "phase", "internal/*"},
+	"engine":        {"state", "inference", "effects", "phase", "gate", "store", "internal/*"},
+	"internal/*":    {btreePath, errgroupPath}, // TestLeaves says which ones
+	"enginetest":    corePackages,
+	"plugins":       append(slices.Clone(corePackages), "internal/*"),
+	"plugins/slash": corePackages, // which other plugins register
+	"plugins/*":     append(slices.Clone(corePackages), "plugins/slash", "internal/*"),
+	"store":         nil,                                                         // the contract, so that a store need not link the engine
+	"store/*":       append(slices.Clone(corePackages), "store", "store/*"),      // the conformance kit breaks stores with the fault store
+	"bench":         append(slices.Clone(corePackages), btreePath, errgroupPath), // for the baselines
+	"examples/*":    append(slices.Clone(corePackages), "enginetest", "plugins/*", "plugins/slash", "store", "store/*"),
 }
 
 // allowedInTests are the third-party packages that tests of the core module
@@ -422,7 +423,11 @@ func partOf(importPath string) part {
 	elements := strings.Split(strings.TrimPrefix(strings.TrimPrefix(importPath, module), "/"), "/")
 	top := elements[0]
 	if _, grouped := allowedImports[top+"/*"]; grouped && len(elements) > 1 {
-		return part{dir: top + "/" + elements[1], rule: top + "/*"}
+		dir, rule := top+"/"+elements[1], top+"/*"
+		if _, own := allowedImports[dir]; own {
+			rule = dir
+		}
+		return part{dir, rule}
 	}
 	return part{dir: top, rule: top}
 }
