@@ -17,7 +17,7 @@
 // # What is different
 //
 //   - What comes after fires on failures too. There, a model that fails leaves out the
-//     hooks after the model and after the run.
+//     hook after the model.
 //   - A hook gets copies and returns a command, so that an edit in place reaches nothing.
 //     There, the list of messages is a copy but the messages in it are the thread's own; a
 //     hook that changes one changes the history. Here the note is an action that asks for

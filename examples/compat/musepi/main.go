@@ -15,9 +15,8 @@
 // # What is different
 //
 //   - The guard does not look whether there is a user interface. It states its question, and
-//     the answer that counts when nobody can be asked; the same guard serves a terminal, a
-//     batch job, and a service that resumes the run once somebody has answered. It knows the
-//     usual spellings of rm -rf, and no allowlist outvotes it.
+//     the answer that counts when nobody can be asked, so it is the same for a terminal and a
+//     batch job. It knows the usual spellings of rm -rf, and no allowlist outvotes it.
 //   - A redaction holds whatever is registered before or behind it. There, each handler of
 //     the hook runner gets the original content and the last one's result counts as a whole,
 //     so that a formatter brings the key back. Here each field is merged by itself, and who

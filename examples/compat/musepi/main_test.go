@@ -103,6 +103,18 @@ func TestRedactionStays(t *testing.T) {
 	require.Contains(t, told.Content, "k-0123456789")
 }
 
+// Capability M2. The result of a tool that failed is redacted too.
+func TestRedactionOfFailure(t *testing.T) {
+	in := engine.Prompt("What is in .env?")
+	in.Tools = []engine.Tool{enginetest.StubTool("read", engine.Output{Content: "cannot parse " + settings, IsError: true})}
+	th, _, err := run(t.Context(), config(script("read", nil, "Broken."), redactor()), in)
+	require.NoError(t, err)
+	told := results(th)[0]
+	require.True(t, told.IsError)
+	require.Equal(t, inference.OutcomeError, told.Outcome)
+	require.Equal(t, "cannot parse HOST=localhost\nAPI_KEY=[redacted]\nDEBUG=1\n", told.Content)
+}
+
 // Capability M3. The request of the first call has no messages for debugging, and the
 // history has them all: without the filter the next call shows them.
 func TestDebugMessages(t *testing.T) {
@@ -122,7 +134,7 @@ func TestDebugMessages(t *testing.T) {
 func TestHandoff(t *testing.T) {
 	eng, commands, s, err := office(handoff("office"))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, eng.Close(context.Background())) }()
+	defer func() { require.NoError(t, eng.Close(t.Context())) }()
 	first := s.thread
 	answer, err := s.say(t.Context(), commands, "Find the bug.")
 	require.NoError(t, err)
@@ -167,7 +179,7 @@ func TestHandoffRefused(t *testing.T) {
 		return nil
 	}))
 	require.NoError(t, err)
-	defer func() { require.NoError(t, eng.Close(context.Background())) }()
+	defer func() { require.NoError(t, eng.Close(t.Context())) }()
 	_, err = s.say(t.Context(), commands, "Find the bug.")
 	require.NoError(t, err)
 	require.ErrorIs(t, refused, engine.ErrBusy)
