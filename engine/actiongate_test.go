@@ -222,7 +222,8 @@ func TestActionGateIsAskedAgainAfterAConflict(t *testing.T) {
 	require.Equal(t, 11, actionsCell.Get(th.Snapshot()), "what was written beside is not lost")
 }
 
-// A gate that hangs does not hold up a run that is cancelled, and the action stays.
+// Report 8. A gate that hangs does not hold up a run that is cancelled, and the action
+// stays.
 func TestActionGateHangsInACancelledRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

@@ -17,7 +17,7 @@ import (
 	"github.com/ddd26017/fixpoint/state"
 )
 
-// Fault B29. Three calls one after the other, cancelled while the second runs: the
+// Fault B29. Report 13. Three calls one after the other, cancelled while the second runs: the
 // transcript has a real result, an interrupted one and one that was not started;
 // what the first wrote is committed once; and a new run on the thread works
 // without running it again.

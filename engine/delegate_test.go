@@ -63,9 +63,9 @@ func TestDelegate(t *testing.T) {
 	}
 }
 
-// Fault B17. Scenario 6 of the field reports on hooks. The parent's gates hold for
-// the child's calls, also when the child's own agent has other plugins; the child's
-// gates hold besides, and each judges by its own run's state.
+// Fault B17. Report 6. The parent's gates hold for the child's calls, also when the
+// child's own agent has other plugins; the child's gates hold besides, and each judges
+// by its own run's state.
 func TestDelegateUnderTheParentsGates(t *testing.T) {
 	for _, who := range []string{"nobody", "parent", "child"} {
 		t.Run(who, func(t *testing.T) {

@@ -281,16 +281,25 @@ func TestFaultTimeoutOfHookThatListens(t *testing.T) {
 	})
 }
 
-// Fault B13. Cases 2 and 3: a hook that ignores its context does not hold the
-// phase up, its late result is thrown away, and its next call counts again.
+// Fault B13. Report 10. Cases 2 and 3: a hook that ignores its context does not hold the
+// phase up, its late result is thrown away, with its actions and effects, and its next
+// call counts again.
 func TestFaultTimeoutOfHookThatDoesNotListen(t *testing.T) {
 	for _, alone := range []bool{true, false} {
 		synctest.Test(t, func(t *testing.T) {
-			var calls atomic.Int64
-			plugins := []engine.Plugin{gaKeys(faultCount, faultLog), gaOn("slow", phase.StepStart, func(context.Context, *phase.Context) (phase.Command, error) {
+			var calls, acted, told atomic.Int64
+			act := phase.NewAction[int]("fault.act", phase.StepStart)
+			tell := effects.NewSpec[int]("fault.tell")
+			handlers := gaPlugin("handlers", func(r *engine.Registrar) {
+				r.Action(act.Handle(func(context.Context, *phase.Context, int) (cmd phase.Command, err error) { acted.Add(1); return cmd, nil }))
+				r.Effect(tell.Handle(func(context.Context, *state.Snapshot, int) error { told.Add(1); return nil }))
+			})
+			plugins := []engine.Plugin{gaKeys(faultCount, faultLog), handlers, gaOn("slow", phase.StepStart, func(context.Context, *phase.Context) (phase.Command, error) {
 				if calls.Add(1) == 1 {
 					time.Sleep(5 * time.Second)
-					return gaUpdates(faultCount.With(1000)), nil
+					cmd := gaUpdates(faultCount.With(1000))
+					cmd.Schedule(act.New(1)).Emit(tell.New(1))
+					return cmd, nil
 				}
 				return gaUpdates(faultCount.With(1)), nil
 			}, engine.Timeout(50*time.Millisecond), engine.OnError(engine.Skip))}
@@ -306,11 +315,17 @@ func TestFaultTimeoutOfHookThatDoesNotListen(t *testing.T) {
 			rep = gaPhase(t, th, phase.StepStart)
 			require.Equal(t, engine.HookCommitted, rep.Hooks[0].Status)
 			require.EqualValues(t, 1, faultCount.Get(th.Snapshot()))
+			revision := th.Snapshot().Revision()
 			time.Sleep(10 * time.Second) // the first call has come to its end by now
-			require.EqualValues(t, 1, faultCount.Get(th.Snapshot()))
-			require.EqualValues(t, 2, calls.Load())
+			require.Equal(t, revision, th.Snapshot().Revision())
+			rep = gaPhase(t, th, phase.StepStart)
+			require.Empty(t, rep.Actions)
+			require.EqualValues(t, 2, faultCount.Get(th.Snapshot()))
+			require.Zero(t, acted.Load())
+			require.Zero(t, told.Load())
+			require.EqualValues(t, 3, calls.Load())
 			if !alone {
-				require.Equal(t, []string{"quick", "quick"}, faultLog.Get(th.Snapshot()).Slice())
+				require.Equal(t, []string{"quick", "quick", "quick"}, faultLog.Get(th.Snapshot()).Slice())
 			}
 		})
 	}

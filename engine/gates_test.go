@@ -41,15 +41,16 @@ func gbOrders(n int, fn func(order []int)) {
 	walk(0)
 }
 
-// Fault B20. Capability A10. Scenario 3 of the field reports on hooks. In all 24
-// orders, with the blocking gate the slowest, Block wins and the tool does not run.
+// Fault B20. Capability A10. Report 3. In every order of one gate of each kind, with the
+// blocking one the slowest, Block wins and the tool does not run.
 func TestBlockWinsInEveryOrder(t *testing.T) {
 	decisions := []gate.Decision{
 		gate.SetResult(inference.ToolResult{Content: "x"}), gate.Suspend(gate.Ticket{Message: "sure?"}), gate.Block("no"), gate.Approve(),
+		gate.Ask(gate.Ticket{Message: "really?"}), gate.Edit(`{"all":false}`),
 	}
-	gbOrders(4, func(order []int) {
+	gbOrders(len(decisions), func(order []int) {
 		var others sync.WaitGroup
-		others.Add(3)
+		others.Add(len(decisions) - 1)
 		tool := gbToolOf("wipe", nil)
 		plugins := []engine.Plugin{gbTools(tool)}
 		for _, i := range order {
@@ -67,8 +68,9 @@ func TestBlockWinsInEveryOrder(t *testing.T) {
 		require.Equal(t, phase.ReasonNatural, res.Reason, "a block ends the call, not the run")
 		require.Equal(t, inference.ToolResult{CallID: "c1", Name: "wipe", Content: "blocked: no", IsError: true, Outcome: inference.OutcomeBlocked}, w.one())
 		require.Zero(t, tool.ran())
-		require.Len(t, gbOf[engine.GateVoted](w.events), 4, "every gate is consulted")
+		require.Len(t, gbOf[engine.GateVoted](w.events), len(decisions), "every gate is consulted")
 		require.Empty(t, gbOf[engine.TicketOpened](w.events))
+		require.Empty(t, gbOf[engine.CallEdited](w.events))
 	})
 }
 
@@ -207,8 +209,8 @@ func TestReevaluationRunsTheCallOnce(t *testing.T) {
 	require.Equal(t, inference.JSON(`{"n":0}`), w.messages()[1].ToolCalls[0].Args)
 }
 
-// A gate that edits on every pass stops at the limit with a block and a
-// diagnostic; the tool does not run. 15 edits still pass.
+// Scenario: endless edits. A gate that edits on every pass stops at the limit with a
+// block and a diagnostic; the tool does not run. 15 edits still pass.
 func TestEndlessEditingIsBlocked(t *testing.T) {
 	for _, c := range []struct {
 		edits   int
@@ -241,9 +243,9 @@ func TestEndlessEditingIsBlocked(t *testing.T) {
 	}
 }
 
-// Scenarios 1 and 2 of the field reports on hooks. Two gates edit one call, the
-// speed of the two swapped each time: the first registered wins, and the clash is
-// on record. A gate without an opinion erases nothing in either order.
+// Reports 1 and 2. Two gates edit one call, the speed of the two swapped each time: the
+// first registered wins, and the clash is on record. A gate without an opinion erases
+// nothing in either order.
 func TestEditsDoNotDependOnTiming(t *testing.T) {
 	once := func(name string, before, after chan struct{}, to inference.JSON) engine.Plugin {
 		return gbGate(name, func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
@@ -316,8 +318,9 @@ func TestEditsCompose(t *testing.T) {
 	require.Equal(t, "/jail/x 50", w.one().Content)
 }
 
-// Capability M2. New arguments are checked by the tool and by all gates: a guard
-// that blocks what the edit made of the call wins.
+// Capability M2. Scenario: refused edit. New arguments are checked by the tool and by all
+// gates: a guard that blocks what the edit made of the call wins, and an edit that the
+// tool cannot take is an error that names who made it, not a refusal of the call.
 func TestEditedArgumentsAreCheckedAgain(t *testing.T) {
 	type args struct {
 		Path string `json:"path"`
@@ -362,12 +365,12 @@ func TestEditedArgumentsAreCheckedAgain(t *testing.T) {
 	}
 }
 
-// Fault B21. Capability M1. Scenario 5 of the field reports on hooks. A guard
-// that fails in any way blocks the call, is named, and is told apart from one that
-// denies.
+// Fault B21. Capability M1. Report 5. A guard that fails in any way blocks the call, is
+// named, and is told apart from one that denies.
 func TestFailedGateBlocksTheCall(t *testing.T) {
 	boom := errors.New("the policy server is down")
 	faults := map[string]func(ctx context.Context) (gate.Decision, error){
+		"deny":  func(context.Context) (gate.Decision, error) { return gate.Block("not today"), nil },
 		"error":  func(context.Context) (gate.Decision, error) { return gate.Approve(), boom },
 		"panic":  func(context.Context) (gate.Decision, error) { panic("guard broke") },
 		"goexit": func(context.Context) (gate.Decision, error) { runtime.Goexit(); return gate.Approve(), nil },
@@ -397,11 +400,17 @@ func TestFailedGateBlocksTheCall(t *testing.T) {
 			require.Zero(t, tool.ran())
 			require.Equal(t, inference.OutcomeBlocked, w.one().Outcome)
 			require.True(t, w.one().IsError)
-			require.Contains(t, w.one().Content, "the policy of guard could not be checked")
 			resolved := gbOf[engine.GateResolved](w.events)
 			require.Len(t, resolved, 1)
-			require.Equal(t, gate.GateFailed, resolved[0].Cause)
 			require.Equal(t, "guard", resolved[0].Plugin)
+			if name == "deny" {
+				require.Equal(t, "blocked: not today", w.one().Content)
+				require.Equal(t, gate.Decided, resolved[0].Cause)
+				require.Empty(t, gbOf[engine.GateVoted](w.events)[1].Error)
+				return
+			}
+			require.Contains(t, w.one().Content, "the policy of guard could not be checked")
+			require.Equal(t, gate.GateFailed, resolved[0].Cause)
 			votes := gbOf[engine.GateVoted](w.events)
 			require.Len(t, votes, 2)
 			require.Equal(t, "guard/tool_gate/0", votes[1].Gate)
@@ -415,8 +424,8 @@ func TestFailedGateBlocksTheCall(t *testing.T) {
 	}
 }
 
-// Fault B21. The deadline is exact, the late answer is thrown away, and the same
-// gate counts again at the next call.
+// Fault B21. Report 8. The deadline is exact, the late answer is thrown away, and the
+// same gate counts again at the next call.
 func TestGateDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -555,8 +564,7 @@ func TestResolutionInARunIsThatOfResolve(t *testing.T) {
 	}
 }
 
-// Scenario 11 of the field reports on hooks. An allowlist that approves does not
-// keep the guard from being asked.
+// Report 11. An allowlist that approves does not keep the guard from being asked.
 func TestAllowlistDoesNotHideTheGuard(t *testing.T) {
 	var guarded atomic.Int64
 	tool := gbToolOf("shell", nil)
@@ -721,8 +729,8 @@ func TestGateWithBrokenJSONIsAFault(t *testing.T) {
 	}
 }
 
-// Scenario 8 of the field reports on hooks. A gate that never settles, without a
-// deadline: cancelling the run ends it at once.
+// Report 8. A gate that never settles, without a deadline: cancelling the run ends it at
+// once.
 func TestHungGateDoesNotHoldUpACancelledRun(t *testing.T) {
 	for _, siblings := range []int{0, 3} {
 		ctx, cancel := context.WithCancel(t.Context())

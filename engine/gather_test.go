@@ -261,8 +261,8 @@ func TestGatherHookCannotChangeWhatOthersRead(t *testing.T) {
 	require.Equal(t, before.Revision(), rep.Revision)
 }
 
-// Fault B06. With CheckFreeze a hook that changes a shared value in place fails
-// its phase, which names the key, and nothing of the tier is committed.
+// Fault B06. Report 16. With CheckFreeze a hook that changes a shared value in place
+// fails its phase, which names the key, and nothing of the tier is committed.
 func TestGatherCheckFreezeNamesKeyAndPhase(t *testing.T) {
 	th := gaThread(t, engine.Config{CheckFreeze: true, Plugins: []engine.Plugin{
 		gaKeys(gatherShared, gatherCount),

@@ -142,8 +142,8 @@ func TestSequentialToolsSeeEachOther(t *testing.T) {
 	require.Empty(t, gbOf[engine.Conflict](w.events))
 }
 
-// Scenario 18 of the field reports on hooks. One error and one block among five
-// leave the other three alone, in order, parallel or not.
+// Report 18. One error and one block among five leave the other three alone, in order,
+// parallel or not.
 func TestOneFailureLeavesTheSiblingsAlone(t *testing.T) {
 	for _, exec := range []engine.ToolExecution{engine.ToolsSequential, engine.ToolsParallel} {
 		tool := gbToolOf("t", func(_ context.Context, pc *phase.Context) (engine.Output, error) {

@@ -28,8 +28,8 @@ func gbSecretTool() *gbTool {
 	})
 }
 
-// Capability M2. A redaction survives a formatter in either order of
-// registration: the later of the two runs again on the former's edit.
+// Capability M2. Scenario: redaction. A redaction survives a formatter in either order
+// of registration: the later of the two runs again on the former's edit.
 func TestRedactionSurvivesAFormatter(t *testing.T) {
 	redact := gbEditor("redact", func(cmd *phase.Command, res inference.ToolResult) {
 		cmd.EditContent(res.CallID, strings.ReplaceAll(res.Content, "hunter2", "***"))
@@ -53,7 +53,7 @@ func TestRedactionSurvivesAFormatter(t *testing.T) {
 	}
 }
 
-// Capability M2. Content, details and error flag are edited field by field: hooks
+// Capability M2. Report 2. Content, details and error flag are edited field by field: hooks
 // that edit different fields do not conflict, and a field that nobody edits stays.
 func TestResultFieldsAreEditedApart(t *testing.T) {
 	w := gbNew(t, engine.Config{

@@ -320,7 +320,7 @@ func TestResumeIntoAnotherQuestion(t *testing.T) {
 	})
 }
 
-// Fault B30. The gates run once more with the decision in their context. A policy
+// Fault B30. Report 4. The gates run once more with the decision in their context. A policy
 // that became stricter while the run waited blocks although the answer was yes;
 // otherwise the body runs exactly once and nobody is asked a second time.
 func TestPolicyChangesWhileWaiting(t *testing.T) {

@@ -15,8 +15,8 @@ import (
 	"github.com/ddd26017/fixpoint/state"
 )
 
-// Capability A13. Capability H1. Scenario 7 of the field reports on hooks. A run
-// passes through all nine phases in order, each step and each call through its own.
+// Capability A13. Capability H1. Report 7. A run passes through all nine phases in
+// order, each step and each call through its own.
 func TestPhasesOfARun(t *testing.T) {
 	log := &gbLog{}
 	w := gbNew(t, engine.Config{

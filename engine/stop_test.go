@@ -182,10 +182,9 @@ func TestTimeLimit(t *testing.T) {
 	}
 }
 
-// Capability M8. Scenario 12 of the field reports on hooks. A hook that always
-// wishes to continue is granted as many times as the limit says, then the run ends
-// with that reason; tool calls in between do not reset the count, and neither does
-// any wording.
+// Capability M8. Report 12. A hook that always wishes to continue is granted as many
+// times as the limit says, then the run ends with that reason; tool calls in between
+// do not reset the count, and neither does any wording.
 func TestContinueIsCapped(t *testing.T) {
 	for _, limit := range []int{1, 3, 8} {
 		var n atomic.Int64

@@ -203,9 +203,9 @@ func TestGateSeesTheAnswerToItsOwnQuestion(t *testing.T) {
 	}
 }
 
-// Capability B5. Scenario 15 of the field reports on hooks. An edit after the
-// approval voids it: the question is asked again about the final arguments, and
-// the body runs with exactly those that were approved last.
+// Capability B5. Report 15. An edit after the approval voids it: the question is asked
+// again about the final arguments, and the body runs with exactly those that were
+// approved last.
 func TestEditAfterApprovalVoidsIt(t *testing.T) {
 	for name, asker := range map[string]func(*phase.Context) gate.Decision{
 		"asks every time": func(*phase.Context) gate.Decision { return gate.Suspend(gate.Ticket{Message: "Pay?"}) },
@@ -250,8 +250,9 @@ func TestEditAfterApprovalVoidsIt(t *testing.T) {
 	}
 }
 
-// Who answers may change the arguments. All gates judge them again, the tool
-// checks them, and the one who answered is not asked about his own change.
+// Scenario: refused edit. Who answers may change the arguments. All gates judge them
+// again, the tool checks them, and the one who answered is not asked about his own
+// change. One that cannot be made is told, and is no refusal by the person.
 func TestAnswerMayEditTheArguments(t *testing.T) {
 	type args struct {
 		Path string `json:"path"`
@@ -264,7 +265,7 @@ func TestAnswerMayEditTheArguments(t *testing.T) {
 		{`{"path":"/tmp"}`, inference.OutcomeOK, "/tmp"},
 		{`{"path":"/x"}`, inference.OutcomeOK, "/x"},
 		{`{"path":"/etc"}`, inference.OutcomeBlocked, "blocked: never there"},
-		{`{"path":5}`, inference.OutcomeBlocked, "refuses"},
+		{`{"path":5}`, inference.OutcomeBlocked, "changed the arguments to ones that the tool refuses"},
 		{`{"path"`, inference.OutcomeBlocked, ""},
 	} {
 		t.Run(string(c.args), func(t *testing.T) {

@@ -49,9 +49,8 @@ func (s gbStreamer) Stream(ctx context.Context, req inference.Request) iter.Seq2
 	}
 }
 
-// Fault B17. Fault F30. Scenario 4 of the field reports on hooks. A gate holds on
-// every path that a call can take: it is asked, the body does not run, and exactly
-// one result tells the reason.
+// Fault B17. Fault F30. Report 4. A gate holds on every path that a call can take: it
+// is asked, the body does not run, and exactly one result tells the reason.
 func TestGateHoldsOnEveryPath(t *testing.T) {
 	for _, exec := range []engine.ToolExecution{engine.ToolsSequential, engine.ToolsParallel} {
 		for name, build := range map[string]func(tool *gbTool, c *engine.Config, in *engine.Input, spec *engine.AgentSpec){
@@ -162,9 +161,8 @@ func TestBadArgumentsAreToldToTheModel(t *testing.T) {
 	}
 }
 
-// Scenario 13 of the field reports on hooks. Capability H1. Whatever a body does,
-// the call has one BeforeToolExecute, one AfterToolExecute and one result, and the
-// run goes on.
+// Report 13. Capability H1. Whatever a body does, the call has one BeforeToolExecute,
+// one AfterToolExecute and one result, and the run goes on.
 func TestToolsThatMisbehave(t *testing.T) {
 	boom := errors.New("boom")
 	for _, c := range []struct {
@@ -283,9 +281,9 @@ func TestValidatorsThatMisbehave(t *testing.T) {
 	require.Equal(t, inference.OutcomeNotRun, w.one().Outcome)
 }
 
-// Fault B14. What a hook or gate does to the arguments in its own hands reaches
-// nobody: an argument is changed by a named decision or not at all. Scenario 16 of
-// the field reports on hooks: the same for everything else it can reach.
+// Fault B14. Report 16. What a hook or gate does to the arguments in its own hands
+// reaches nobody: an argument is changed by a named decision or not at all. The same
+// holds for everything else it can reach.
 func TestNothingHandedOutIsShared(t *testing.T) {
 	mangle := func(pc *phase.Context) {
 		var args map[string]any
@@ -391,8 +389,8 @@ func TestEndAfterInferenceRunsNoTool(t *testing.T) {
 	}
 }
 
-// Ending the run from BeforeToolExecute, or from a tool's own command, ends it
-// cleanly: no tool error, and the later calls are told.
+// Scenario: clean end. Ending the run from BeforeToolExecute, or from a tool's own
+// command, ends it cleanly: no tool error, and the later calls are told.
 func TestEndFromTheToolPhases(t *testing.T) {
 	for name, c := range map[string]struct {
 		plugin   engine.Plugin

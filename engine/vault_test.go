@@ -216,10 +216,10 @@ func tkSecrets(t *testing.T, vault bool, test func(t *testing.T, trail *tkTrail,
 	}
 }
 
-// Capability G6. A secret reaches the tool, once, and is nowhere else: not in state, the
-// export, the journal, the events, the log, the result with its details, or what hooks
-// and gates are told, whether the tool succeeds or quotes it in an error. The vault
-// forgets it with the call's result.
+// Capability G6. Scenario: secret answer. A secret reaches the tool, once, and is nowhere
+// else: not in state, the export, the journal, the events, the log, the result with its
+// details, or what hooks and gates are told, whether the tool succeeds or quotes it in an
+// error. The vault forgets it with the call's result.
 func TestSecretsStayInTheVault(t *testing.T) {
 	for _, vault := range []bool{true, false} {
 		for _, call := range []string{"c1", "fails"} {

@@ -50,7 +50,7 @@ func probedRun(t *testing.T, plugin engine.Plugin) (*state.Snapshot, *enginetest
 	return th.Snapshot(), rec
 }
 
-// Capability A13. Every declared phase fires, as often as the run passes it: here
+// Capability A13. Capability G1. Report 7. Every declared phase fires, as often as the run passes it: here
 // in two steps, of which the first calls a tool.
 func TestEveryPhaseFires(t *testing.T) {
 	times := map[phase.Phase]int{
@@ -114,7 +114,7 @@ func TestEveryPhaseRunsItsActions(t *testing.T) {
 	}
 }
 
-// Capability A12. A phase that is not declared cannot be registered on.
+// Capability A12. Report 7. A phase that is not declared cannot be registered on.
 func TestUndeclaredPhaseIsRefused(t *testing.T) {
 	for _, p := range []phase.Phase{0, phase.Phase(phase.Count) + 1, 255} {
 		_, err := engine.New(engine.Config{Plugins: []engine.Plugin{probe(p, func() {})}})
