@@ -347,3 +347,65 @@ func TestDelegateBlockedForGood(t *testing.T) {
 		require.Equal(t, phase.ReasonBlocked, child.Reason)
 	}
 }
+
+// Report 6. Gates reach down to whatever depth agents delegate, and those of each level
+// hold: what asks, judges and changes arguments above does so for calls far below.
+func TestGatesReachGrandchildren(t *testing.T) {
+	down := func(to string) inference.Model {
+		return gbScript(gbAsk(gbCall("d", engine.DelegatePrefix+to, `{"input":"go on"}`)))
+	}
+	for _, who := range []string{"nobody", "top", "middle", "bottom"} {
+		for _, kind := range []string{"gate", "policy"} {
+			t.Run(who+" "+kind, func(t *testing.T) {
+				tool := gbToolOf("wipe", nil)
+				bottom := gbScript(gbAsk(gbCall("c1", "wipe", "")))
+				guard := func(level string) engine.Plugin {
+					judge := func(name, agent string) bool {
+						if name == "wipe" {
+							require.Equal(t, level, agent, "a gate judges in the run that it belongs to")
+						}
+						return name == "wipe" && level == who
+					}
+					return gaPlugin(level, func(r *engine.Registrar) {
+						if kind == "gate" {
+							r.Gate(gate.Func(func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+								if judge(pc.Call().Name, pc.Agent().ID) {
+									return gate.Block("not below " + level), nil
+								}
+								return gate.Abstain(), nil
+							}))
+							return
+						}
+						r.Policy(gate.PolicyFunc(func(_ context.Context, s gate.Subject) (gate.Verdict, error) {
+							if judge(s.Call.Name, s.Agent.ID) {
+								return gate.Verdict{Kind: gate.PolicyDeny, Reason: "not below " + level}, nil
+							}
+							return gate.Verdict{}, nil
+						}))
+					})
+				}
+				w := gbNew(t, engine.Config{
+					Model:   down("middle"),
+					Models:  map[string]inference.Model{"middle": down("bottom"), "bottom": bottom},
+					Plugins: []engine.Plugin{gbTools(tool), guard("top"), guard("middle"), guard("bottom")},
+					Agents: []engine.AgentSpec{
+						{ID: "middle", ModelID: "middle", PluginIDs: []string{"tools", "middle"}, Delegates: []string{"bottom"}},
+						{ID: "bottom", ModelID: "bottom", PluginIDs: []string{"tools", "bottom"}},
+					},
+				})
+				w.spec = engine.AgentSpec{ID: "top", PluginIDs: []string{"tools", "top"}, Delegates: []string{"middle"}}
+				require.NoError(t, w.say("go").Err)
+				told := bottom.sent()[1].Messages
+				result := told[len(told)-1].Result
+				if who == "nobody" {
+					require.Equal(t, 1, tool.ran())
+					require.Equal(t, inference.OutcomeOK, result.Outcome)
+					return
+				}
+				require.Zero(t, tool.ran())
+				require.Equal(t, inference.OutcomeBlocked, result.Outcome)
+				require.Equal(t, "blocked: not below "+who, result.Content)
+			})
+		}
+	}
+}

@@ -291,7 +291,10 @@ func TestFaultTimeoutOfHookThatDoesNotListen(t *testing.T) {
 			act := phase.NewAction[int]("fault.act", phase.StepStart)
 			tell := effects.NewSpec[int]("fault.tell")
 			handlers := gaPlugin("handlers", func(r *engine.Registrar) {
-				r.Action(act.Handle(func(context.Context, *phase.Context, int) (cmd phase.Command, err error) { acted.Add(1); return cmd, nil }))
+				r.Action(act.Handle(func(context.Context, *phase.Context, int) (cmd phase.Command, err error) {
+					acted.Add(1)
+					return cmd, nil
+				}))
 				r.Effect(tell.Handle(func(context.Context, *state.Snapshot, int) error { told.Add(1); return nil }))
 			})
 			plugins := []engine.Plugin{gaKeys(faultCount, faultLog), handlers, gaOn("slow", phase.StepStart, func(context.Context, *phase.Context) (phase.Command, error) {

@@ -370,7 +370,7 @@ func TestEditedArgumentsAreCheckedAgain(t *testing.T) {
 func TestFailedGateBlocksTheCall(t *testing.T) {
 	boom := errors.New("the policy server is down")
 	faults := map[string]func(ctx context.Context) (gate.Decision, error){
-		"deny":  func(context.Context) (gate.Decision, error) { return gate.Block("not today"), nil },
+		"deny":   func(context.Context) (gate.Decision, error) { return gate.Block("not today"), nil },
 		"error":  func(context.Context) (gate.Decision, error) { return gate.Approve(), boom },
 		"panic":  func(context.Context) (gate.Decision, error) { panic("guard broke") },
 		"goexit": func(context.Context) (gate.Decision, error) { runtime.Goexit(); return gate.Approve(), nil },
@@ -804,4 +804,34 @@ func TestHookTimeoutHoldsForGates(t *testing.T) {
 		require.Empty(t, gbOf[engine.GateVoted](w.events)[1].Error)
 		time.Sleep(time.Hour)
 	})
+}
+
+// Report 8. A gate that never settles about one call blocks that call at its deadline,
+// and the other calls of the step are none the worse.
+func TestHungGateLeavesTheSiblingsAlone(t *testing.T) {
+	for _, exec := range []engine.ToolExecution{engine.ToolsSequential, engine.ToolsParallel} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			release := make(chan struct{})
+			tool := gbToolOf("t", nil)
+			w := gbNew(t, engine.Config{
+				Model: gbScript(gbAsk(gbFive()...)),
+				Plugins: []engine.Plugin{gbTools(tool), gbVote("allowlist", gate.Approve()), gbGate("stuck", func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+					if pc.Call().ID == "c3" {
+						<-release // deaf to its context
+					}
+					return gate.Abstain(), nil
+				}, engine.Timeout(time.Second))},
+			})
+			w.spec.ToolExecution = exec
+			res := w.say("go")
+			require.Equal(t, phase.ReasonNatural, res.Reason)
+			require.Equal(t, time.Second, time.Since(start))
+			require.Equal(t, []string{"c1 ok", "c2 ok", "c3 blocked", "c4 ok", "c5 ok"}, gbOutcomes(w.results()))
+			require.Equal(t, 4, tool.ran())
+			close(release)
+			synctest.Wait()
+			require.Equal(t, 4, tool.ran(), "the answer came too late")
+		})
+	}
 }

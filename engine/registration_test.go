@@ -579,3 +579,43 @@ func TestRegistrationCloseWithContext(t *testing.T) {
 		close(release)
 	})
 }
+
+// Scenario: half a plugin. Of a plugin whose registration fails or panics midway nothing
+// remains: there is no engine with the half of it, and what it had registered is free
+// for another one.
+func TestRegistrationThatFailsMidwayLeavesNothing(t *testing.T) {
+	fired := 0
+	fill := func(r *engine.Registrar) {
+		r.Key(regCell)
+		r.Section(regConfig)
+		r.Action(regAction.Handle(gaNothing))
+		r.Effect(regEffect.Handle(func(context.Context, *state.Snapshot, int) error { return nil }))
+		r.Tool(gaTool{name: "hammer"})
+		r.Hook(phase.RunStart, phase.HookFunc(func(context.Context, *phase.Context) (cmd phase.Command, err error) {
+			fired++
+			return cmd, nil
+		}))
+	}
+	boom := errors.New("boom")
+	for name, last := range map[string]func() error{
+		"error": func() error { return boom },
+		"panic": func() error { panic(boom) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			fired = 0
+			half := engine.NewPlugin("half", func(r *engine.Registrar) error { fill(r); return last() })
+			for _, plugins := range [][]engine.Plugin{{half}, {half, gaKeys(regLog)}, {gaKeys(regLog), half}} {
+				eng, err := engine.New(engine.Config{Plugins: plugins})
+				require.Nil(t, eng)
+				require.ErrorIs(t, err, engine.ErrRegistration)
+				require.ErrorContains(t, err, "plugin half")
+			}
+			// What it left behind is not in the way of one that does it right.
+			model := gaSays("done")
+			th := gaThread(t, engine.Config{Model: model, Plugins: []engine.Plugin{gaPlugin("whole", fill)}})
+			gaRun(t, th)
+			require.Equal(t, 1, fired)
+			require.Len(t, model.asked()[0].Tools, 1)
+		})
+	}
+}

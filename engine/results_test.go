@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -137,4 +138,51 @@ func TestEditedDetailsMustBeJSON(t *testing.T) {
 	require.Equal(t, inference.JSON(`{"n":1}`), w.one().Details)
 	_, err := w.thread.Export()
 	require.NoError(t, err)
+}
+
+// Scenario: one shape. Whoever makes a result, hooks after the call see it in the same
+// place and form: a typed tool, one without a type, one that the run brought, a gate in
+// the tool's stead, a person's answer, and under a model that streams or does not.
+func TestResultsHaveOneShape(t *testing.T) {
+	const content, details = "as ever", inference.JSON(`{"n":1}`)
+	output := engine.Output{Content: content, Details: details}
+	free := func() engine.Tool {
+		return gbToolOf("t", func(context.Context, *phase.Context) (engine.Output, error) { return output, nil })
+	}
+	typed := engine.NewTool(inference.ToolSpec{Name: "t"}, func(context.Context, *phase.Context, struct{}) (engine.Output, error) { return output, nil })
+	for _, stream := range []bool{false, true} {
+		for name, c := range map[string]struct {
+			plugins []engine.Plugin
+			brought []engine.Tool
+			want    inference.Outcome
+		}{
+			"typed":   {[]engine.Plugin{gbTools(typed)}, nil, inference.OutcomeOK},
+			"untyped": {[]engine.Plugin{gbTools(free())}, nil, inference.OutcomeOK},
+			"brought": {nil, []engine.Tool{free()}, inference.OutcomeOK},
+			"with parts": {[]engine.Plugin{gbTools(engine.WithParts(free(), func(*engine.Registrar) error { return nil }))},
+				nil, inference.OutcomeOK},
+			"of a gate": {[]engine.Plugin{gbTools(free()), gbVote("g", gate.SetResult(inference.ToolResult{Content: content, Details: details}))},
+				nil, inference.OutcomeSubstituted},
+		} {
+			t.Run(fmt.Sprint(name, " ", stream), func(t *testing.T) {
+				var seen []inference.ToolResult
+				model := gbScript(gbAsk(gbCall("c1", "t", "{}")))
+				config := engine.Config{Model: model, Stream: stream, Plugins: append(c.plugins, gbHook("look", phase.AfterToolExecute,
+					func(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
+						seen = append(seen, pc.Result())
+						return cmd, nil
+					}))}
+				if stream {
+					config.Model = gbStreamer{model}
+				}
+				w := gbNew(t, config)
+				in := engine.Prompt("go")
+				in.Tools = c.brought
+				w.run(in)
+				want := inference.ToolResult{CallID: "c1", Name: "t", Content: content, Details: details, Outcome: c.want}
+				require.Equal(t, []inference.ToolResult{want}, seen)
+				require.Equal(t, want, w.one())
+			})
+		}
+	}
 }

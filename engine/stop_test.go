@@ -12,8 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/store/memstore"
 )
 
 // gbBusy is a model that asks for a tool in every step, each time with new
@@ -260,4 +262,61 @@ func TestContinueAtRunEndHasNoEffect(t *testing.T) {
 	require.Equal(t, 1, res.Steps)
 	require.Len(t, gbLines(log.all(), "run_end"), 1)
 	require.Equal(t, phase.ReasonNatural, w.say("more").Reason)
+}
+
+// Capability M8. Capability G1. The count of granted wishes is the run's: it is kept
+// with the state, so a run that pauses and goes on in another process, from a checkpoint
+// or from a journal, is not granted more.
+func TestContinueIsCountedAcrossProcesses(t *testing.T) {
+	const limit = 4
+	model := inference.ModelFunc(func(_ context.Context, r inference.Request) (inference.Response, error) {
+		if r.Messages[len(r.Messages)-1].Role == inference.RoleTool {
+			return inference.Response{Message: inference.Assistant("finished")}, nil
+		}
+		return inference.Response{Message: inference.Assistant("", gbCall("c", "t", ""))}, nil
+	})
+	config := func() engine.Config {
+		return engine.Config{
+			Model: model, Limits: engine.Limits{Continues: limit},
+			Plugins: []engine.Plugin{gbTools(gbToolOf("t", nil)), gbVote("asker", gate.Suspend(gate.Ticket{Message: "Go on?"})),
+				gbHook("pusher", phase.StepEnd, func(context.Context, *phase.Context) (cmd phase.Command, err error) {
+					cmd.Continue("not good enough")
+					return cmd, nil
+				})},
+		}
+	}
+	for _, kept := range []bool{false, true} {
+		t.Run(fmt.Sprintf("journal %t", kept), func(t *testing.T) {
+			c := config()
+			if kept {
+				c.Journal = memstore.New(memstore.Options{})
+			}
+			w := gbNew(t, c)
+			w.spec.MaxRounds = 1000
+			res, granted, processes := w.say("go"), len(gbOf[engine.Continued](w.events)), 1
+			for ; res.Status == phase.Waiting; processes++ {
+				require.Less(t, processes, 100, "it goes on for ever")
+				if kept {
+					next := config()
+					w.events = &gbEvents{}
+					next.Journal, next.Observers = c.Journal, []engine.Observer{w.events}
+					var err error
+					w.thread, err = gaNew(t, next).OpenThread(t.Context(), "thread")
+					require.NoError(t, err)
+				} else {
+					w = w.elsewhere(config())
+				}
+				res = w.resume(rsYes("c"))
+				for _, g := range gbOf[engine.Continued](w.events) {
+					granted++
+					require.Equal(t, granted, g.Count)
+				}
+			}
+			require.NoError(t, res.Err)
+			require.Equal(t, phase.ReasonNatural, res.Reason)
+			require.Contains(t, res.Detail, "limit")
+			require.Equal(t, limit, granted)
+			require.Equal(t, limit+2, processes)
+		})
+	}
 }

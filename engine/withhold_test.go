@@ -335,3 +335,41 @@ func TestActionsWithBrokenTickets(t *testing.T) {
 		}
 	}
 }
+
+// Report 14. A question about a result that is there has one id, in whatever process the
+// run goes on and however often it does so without an answer, and no other question of
+// the thread has it; the tool and its hooks do not run again.
+func TestQuestionAboutAResultKeepsItsID(t *testing.T) {
+	tool, log := gbToolOf("ask", nil), &gbLog{}
+	config := func() engine.Config {
+		return engine.Config{
+			Model: gbScript(gbAsk(gbCall("c1", "ask", ""), gbCall("c2", "ask", "")), gbSay("done"), gbAsk(gbCall("c1", "ask", ""))),
+			Plugins: []engine.Plugin{gbTools(tool), gbProbe(log),
+				rsHold(phase.AfterToolExecute, engine.WithholdResult.New(gate.Ticket{Message: "Show it?"}))},
+		}
+	}
+	w := gbNew(t, config())
+	ids := map[string]bool{}
+	for turn, calls := range []int{2, 1} {
+		res := w.say("go")
+		require.Equal(t, phase.Waiting, res.Status)
+		require.Len(t, res.Tickets, calls)
+		asked := res.Tickets
+		for range 2 {
+			w = w.elsewhere(config())
+			require.Equal(t, asked, w.thread.Tickets(), "after %d turns", turn)
+			require.Equal(t, asked, w.resume().Tickets)
+		}
+		for i, ticket := range asked {
+			require.False(t, ids[ticket.ID], "%s is another question's id", ticket.ID)
+			ids[ticket.ID] = true
+			left := w.resume(engine.Decision{Answer: phase.Answer{Ticket: ticket.ID, Approved: true}}).Tickets
+			require.ElementsMatch(t, asked[i+1:], left)
+		}
+	}
+	require.Len(t, ids, 3)
+	require.Equal(t, 3, tool.ran())
+	require.Len(t, gbLines(log.all(), "before_tool"), 3)
+	require.Len(t, gbLines(log.all(), "after_tool"), 3)
+	require.Equal(t, []string{"c1 ok", "c2 ok", "c1 ok"}, gbOutcomes(w.results()))
+}
