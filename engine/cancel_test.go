@@ -142,8 +142,9 @@ func TestNoBodyStartsAfterACancellation(t *testing.T) {
 	}
 }
 
-// A model that hangs past the cancellation is left behind: the run returns at
-// once, and what the model says later goes nowhere.
+// Capability G1. A model that hangs past the cancellation is left behind: the run
+// returns at once, the hooks after the model and of the end run, and what the model says
+// later goes nowhere.
 func TestModelThatHangsPastCancel(t *testing.T) {
 	for _, stream := range []bool{false, true} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -158,9 +159,11 @@ func TestModelThatHangsPastCancel(t *testing.T) {
 		if stream {
 			model = gbStreamer{script}
 		}
-		w := gbNew(t, engine.Config{Model: model, Stream: stream})
+		log := &gbLog{}
+		w := gbNew(t, engine.Config{Model: model, Stream: stream, Plugins: []engine.Plugin{gbProbe(log)}})
 		res := w.runCtx(ctx, engine.Prompt("go"))
 		require.Equal(t, phase.ReasonCancelled, res.Reason)
+		require.Equal(t, []string{"run_start", "step_start", "before_inference", "after_inference", "run_end"}, log.all())
 		events := len(w.events.all())
 		close(release)
 		<-answered

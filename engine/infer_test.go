@@ -397,3 +397,34 @@ func TestHooksSeeWhatWasSent(t *testing.T) {
 	require.Equal(t, "t", req.Tools[0].Name)
 	require.Equal(t, inference.JSON(`{"a":1}`), resp.Message.ToolCalls[0].Args)
 }
+
+// Capability G1. A hook may rewrite the message that the model answered with before
+// anybody reads it again. The tool calls are those of the answer all the same: what
+// changes them is a gate.
+func TestStoredMessageCanBeRewritten(t *testing.T) {
+	tool := gbToolOf("t", func(_ context.Context, pc *phase.Context) (engine.Output, error) {
+		return engine.Text(string(pc.Call().Args)), nil
+	})
+	model := gbScript(func(context.Context, inference.Request) (inference.Response, error) {
+		return inference.Response{Message: inference.Assistant("the key is hunter2", gbCall("c1", "t", `{"n":1}`))}, nil
+	})
+	w := gbNew(t, engine.Config{Model: model, Plugins: []engine.Plugin{gbTools(tool),
+		gbHook("redact", phase.AfterInference, func(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
+			history := pc.Messages().Slice()
+			last := &history[len(history)-1]
+			last.Text = strings.ReplaceAll(last.Text, "hunter2", "***")
+			for i := range last.ToolCalls {
+				last.ToolCalls[i].Args = `{"n":2}`
+			}
+			cmd.Update(engine.Transcript.Replace(history...))
+			return cmd, nil
+		})}})
+	res := w.say("go")
+	require.NoError(t, res.Err)
+	require.Equal(t, "the key is ***", model.sent()[1].Messages[1].Text)
+	require.Equal(t, `{"n":1}`, w.one().Content)
+	for _, m := range w.messages() {
+		require.NotContains(t, m.Text, "hunter2")
+	}
+	gbPaired(t, w.messages())
+}
