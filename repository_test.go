@@ -303,19 +303,30 @@ var provedCapabilities = map[string]string{
 	"A17": "built-in actions: override, context, tool lists",
 	"A18": "checkpoints, handoff, delegates",
 	"A19": "a permission check and its pause are settled in one phase",
+	"G1":  "every moment, as a phase, a derived event, an observer's event or a gate",
+	"G2":  "tiers, and StopPhase: failed checks keep a commit of a later tier from happening",
+	"G3":  "effects delivered in the background",
 	"G4":  "one bad hook does not take the chain down",
 	"G5":  "allowlists, prompts and what was approved for good form a chain; nobody to decide has a stated default",
 	"G6":  "questions of every kind; a secret is nowhere but in the vault and in its tool",
+	"G7":  "first-party plugins: cost, tokens, time, directory, context, screening, snapshots, commits, allowlist",
+	"G8":  "a tool that brings its own hooks, gates and commands",
 	"G9":  "concurrent runs on one engine never see each other",
 	"H1":  "before and after run, model and tool; after fires on failures too",
 	"H2":  "an observer can change nothing",
 	"H3":  "a hook can edit this call's request and never the history",
 	"H4":  "no plugins at all: the run works the same",
+	"H5":  "a trace that shows a run's real timing",
+	"H6":  "veto, priority and conflicts, isolation, a narrow context, a manifest of hooks, finer moments",
 	"M1":  "a tool call vetoed with a reason; an error in the guard blocks",
 	"M2":  "arguments rewritten and re-checked, results rewritten field by field",
 	"M3":  "the message list of one call rewritten, history untouched",
 	"M4":  "errors of ordinary handlers are reported and the run goes on",
 	"M5":  "without anybody to ask every question has a stated default",
+	"M6":  "slash commands, of which a duplicate names both plugins",
+	"M7":  "gates cancel or replace internal actions",
+	"M8":  "continue after the natural end with added context, capped",
+	"M9":  "external hook programs, which fail closed at the gate",
 	"B1":  "conflicts per table entry",
 	"B2":  "explain who wrote a key, where, and what lost",
 	"B3":  "state at a revision, diff, fork, replay",
@@ -327,17 +338,96 @@ var provedCapabilities = map[string]string{
 	"B10": "a static report of which hooks can conflict",
 }
 
+// provedReports are what users of other hook systems reported. For each there must be
+// a test of the whole kind, not only of the case reported, which says so in its doc
+// comment with a line such as "Report 12."
+var provedReports = map[string]string{
+	"1":  "of two that rewrite one call the faster wins",
+	"2":  "one without an opinion erases another's rewrite",
+	"3":  "somebody's ask, approval or result switches off a block",
+	"4":  "the model is told of a block, and the call runs",
+	"5":  "a guard that could not start looks like one that said no",
+	"6":  "calls of delegates skip the guards",
+	"7":  "a declared moment that never fires",
+	"8":  "a guard that hangs freezes everything",
+	"9":  "hung shutdowns add up",
+	"10": "work of a hook that missed its deadline lands later",
+	"11": "what is on an allowlist is not shown to the guards",
+	"12": "a run goes on and on, since the stop depends on wording",
+	"13": "hooks after a tool do not run when it fails",
+	"14": "a question about a result runs the tool again, or never finds its answer",
+	"15": "what was approved is not what runs",
+	"16": "a context that is said to be read-only hands out live objects",
+	"17": "a plugin that is loaded twice fires twice",
+	"18": "one failing call takes its siblings down",
+}
+
+// provedScenarios are further such cases, found by reading the source of those systems.
+// Their tests say "Scenario: clean end."
+var provedScenarios = map[string]string{
+	"redaction":     "a formatter undoes a redactor's work",
+	"one shape":     "hooks miss results of tools of another sort",
+	"secret answer": "a secret answer reaches state, events, trace, checkpoint or error texts",
+	"clean end":     "ending the run from a hook before a tool looks like an error of the tool",
+	"refused edit":  "an edit that a tool cannot take looks like a refusal",
+	"endless edits": "a gate edits for ever",
+	"half a plugin": "parts of a plugin whose setup failed stay",
+}
+
 var (
 	capabilityMention = regexp.MustCompile(`Capabilit(?:y|ies):?\s+([A-Z]\d+(?:(?:,\s*and\s+|,\s*|\s+and\s+|\s+)[A-Z]\d+\b)*)`)
 	capabilityID      = regexp.MustCompile(`[A-Z]\d+`)
+	reportMention     = regexp.MustCompile(`Reports?\s+(\d+(?:(?:,\s*and\s+|,\s*|\s+and\s+)\d+)*)\.`)
+	reportID          = regexp.MustCompile(`\d+`)
+	scenarioMention   = regexp.MustCompile(`Scenario:\s+([a-z ]+)\.`)
+	scenarioID        = regexp.MustCompile(`.+`)
 )
 
-// TestCapabilitiesHaveTests asks for at least one test, fuzz target or example
-// that claims each of the capabilities above, so that searching for an id
-// finds its proof.
-func TestCapabilitiesHaveTests(t *testing.T) {
-	claimed := map[string]bool{}
-	for _, file := range goFiles(t) {
+// TestProofs asks for at least one test, fuzz target or example that claims each of the
+// capabilities, reports and scenarios above, so that searching for one finds its proof,
+// and for no claim of a report or scenario that is not there.
+func TestProofs(t *testing.T) {
+	files := goFiles(t)
+	for _, kind := range []struct {
+		word        string
+		proved      map[string]string
+		mention, id *regexp.Regexp
+		all         bool // every id is listed
+	}{
+		{"Capability ", provedCapabilities, capabilityMention, capabilityID, false},
+		{"Report ", provedReports, reportMention, reportID, true},
+		{"Scenario: ", provedScenarios, scenarioMention, scenarioID, true},
+	} {
+		claimed := claims(files, kind.mention, kind.id)
+		for _, id := range slices.Sorted(maps.Keys(kind.proved)) {
+			if len(claimed[id]) == 0 {
+				t.Errorf("no test has a comment %q: %s", kind.word+id+".", kind.proved[id])
+			}
+		}
+		for _, id := range slices.Sorted(maps.Keys(claimed)) {
+			if kind.proved[id] == "" && kind.all {
+				t.Errorf("%s: there is no %q", claimed[id], kind.word+id)
+			}
+		}
+	}
+}
+
+// TestFirstPartyPluginsAreProved asks for a test of G7 in each of the packages that are
+// to have what the row lists.
+func TestFirstPartyPluginsAreProved(t *testing.T) {
+	claimed := claims(goFiles(t), capabilityMention, capabilityID)["G7"]
+	for _, dir := range []string{
+		"plugins/cost", "plugins/tokens", "plugins/clock", "plugins/agentsmd", "plugins/activecontext", "plugins/screening",
+		"plugins/snapshots", "plugins/autocommit", "contrib/plugins/allowlist",
+	} {
+		require.True(t, slices.ContainsFunc(claimed, func(test string) bool { return strings.HasPrefix(test, dir+"/") }), "%s", dir)
+	}
+}
+
+// claims returns the ids that doc comments of tests mention, with the tests.
+func claims(files []sourceFile, mention, id *regexp.Regexp) map[string][]string {
+	claimed := map[string][]string{}
+	for _, file := range files {
 		if !file.isTest() {
 			continue
 		}
@@ -346,18 +436,14 @@ func TestCapabilitiesHaveTests(t *testing.T) {
 			if !ok || fn.Recv != nil || fn.Doc == nil || !isTestName(fn.Name.Name) {
 				continue
 			}
-			for _, mention := range capabilityMention.FindAllStringSubmatch(fn.Doc.Text(), -1) {
-				for _, id := range capabilityID.FindAllString(mention[1], -1) {
-					claimed[id] = true
+			for _, found := range mention.FindAllStringSubmatch(fn.Doc.Text(), -1) {
+				for _, name := range id.FindAllString(found[1], -1) {
+					claimed[name] = append(claimed[name], file.path+" "+fn.Name.Name)
 				}
 			}
 		}
 	}
-	for _, id := range slices.Sorted(maps.Keys(provedCapabilities)) {
-		if !claimed[id] {
-			t.Errorf("no test has a comment %q: %s", "Capability "+id+".", provedCapabilities[id])
-		}
-	}
+	return claimed
 }
 
 func isTestName(name string) bool {

@@ -13,6 +13,7 @@ import (
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/compact"
 	"github.com/ddd26017/fixpoint/plugins/cwd"
 	"github.com/ddd26017/fixpoint/plugins/files"
 	"github.com/ddd26017/fixpoint/state"
@@ -105,9 +106,10 @@ func TestDerivedActionsFire(t *testing.T) {
 		r.ActionGate(watching(cwd.Changed, &seen))
 		r.ActionGate(watching(files.Saved, &seen))
 		r.ActionGate(watching(files.Patched, &seen))
+		r.ActionGate(watching(compact.Invalidated, &seen))
 		return nil
 	})
-	config, rec := enginetest.Config(t, place, tree, watch)
+	config, rec := enginetest.Config(t, compact.New(compact.Options{}), place, tree, watch)
 	config.Model = enginetest.NewScript(
 		enginetest.Call("c1", cwd.ChangeTool, map[string]string{"directory": "src"}),
 		enginetest.Call("c2", files.WriteTool, map[string]string{"path": "a.txt", "content": "one"}),
@@ -116,9 +118,21 @@ func TestDerivedActionsFire(t *testing.T) {
 	)
 	th, err := enginetest.Engine(t, config).NewThread("")
 	require.NoError(t, err)
-	res, err := th.Run(t.Context(), engine.AgentSpec{ID: "agent"}, engine.Prompt("go"))
+	spec := engine.AgentSpec{ID: "agent", Sections: map[string]inference.JSON{
+		compact.Name: `{"max_tokens":2000,"keep_recent":4,"min_saving":100,"summary_tokens":100}`,
+	}}
+	var in engine.Input
+	for range 10 {
+		in.Messages = append(in.Messages, inference.User(strings.Repeat("a long story ", 100)))
+	}
+	res, err := th.Run(t.Context(), spec, in)
 	require.NoError(t, err)
 	require.NoError(t, res.Err)
+	require.Len(t, seen, 4)
+	void := seen[0].(compact.InvalidatedArgs)
+	require.Equal(t, compact.ReasonSize, void.Reason)
+	require.Greater(t, void.Before, void.After)
+	seen = seen[1:]
 	require.Equal(t, []any{
 		cwd.Change{Old: ".", New: "src"},
 		files.Save{Path: "a.txt", Created: true, Bytes: 3},
@@ -129,7 +143,7 @@ func TestDerivedActionsFire(t *testing.T) {
 		require.Equal(t, engine.ActionDone, e.Status)
 		done = append(done, e.Plugin+" "+e.Action)
 	}
-	require.Equal(t, []string{"cwd cwd.changed", "cwd fixpoint.add_context", "call c2 files.saved", "call c3 files.patched"}, done)
+	require.Equal(t, []string{"compact compact", "compact compact.invalidated", "cwd cwd.changed", "cwd fixpoint.add_context", "call c2 files.saved", "call c3 files.patched"}, done)
 }
 
 // watching is a gate without objections that keeps the payloads it is shown.

@@ -282,3 +282,31 @@ func FuzzArgs(f *testing.F) {
 		require.True(t, args.Valid())
 	})
 }
+
+// Capability G8. A tool brings a slash command, which is there for the agents that may
+// use the tool.
+func TestCommandOfATool(t *testing.T) {
+	pad := engine.NewPlugin("pad", func(r *engine.Registrar) error {
+		r.Tool(engine.WithParts(enginetest.StubTool("jot", engine.Text("jotted")), func(r *engine.Registrar) error {
+			r.Key(notes)
+			r.Extra(slash.New("jot", "jots something down", "", func(context.Context, *phase.Context, struct{}) (reply slash.Reply, err error) {
+				reply.Command.Update(notes.Append("by hand"))
+				return reply, nil
+			}))
+			return nil
+		}))
+		return nil
+	})
+	eng, th := open(t, pad)
+	set := commands(t, eng, engine.AgentSpec{ID: "a", ExcludedTools: []string{"jot"}})
+	_, err := set.Run(t.Context(), th, nil, "/jot")
+	require.ErrorIs(t, err, slash.ErrUnknown)
+
+	set = commands(t, eng, engine.AgentSpec{ID: "a"})
+	c, err := set.Lookup("jot")
+	require.NoError(t, err)
+	require.Equal(t, "pad", c.Plugin())
+	_, err = set.Run(t.Context(), th, nil, "/jot")
+	require.NoError(t, err)
+	require.Equal(t, []string{"by hand"}, notes.Get(th.Snapshot()).Slice())
+}
