@@ -398,8 +398,8 @@ func TestHooksSeeWhatWasSent(t *testing.T) {
 	require.Equal(t, inference.JSON(`{"a":1}`), resp.Message.ToolCalls[0].Args)
 }
 
-// Capability G1. A hook may rewrite the message that the model answered with before
-// anybody reads it again. The tool calls are those of the answer all the same: what
+// Capability G1. A hook may rewrite the message that the model answered with, so that no
+// model reads it as it was. The tool calls are those of the answer all the same: what
 // changes them is a gate.
 func TestStoredMessageCanBeRewritten(t *testing.T) {
 	tool := gbToolOf("t", func(_ context.Context, pc *phase.Context) (engine.Output, error) {
@@ -427,4 +427,5 @@ func TestStoredMessageCanBeRewritten(t *testing.T) {
 		require.NotContains(t, m.Text, "hunter2")
 	}
 	gbPaired(t, w.messages())
+	require.Equal(t, "the key is hunter2", gbOf[engine.InferenceFinished](w.events)[0].Text, "observers were told before")
 }
