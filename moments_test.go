@@ -107,7 +107,7 @@ func TestMomentsNameWhatExists(t *testing.T) {
 	require.Greater(t, names, 100, "the names must be found")
 }
 
-// declarations yields the exported names of a file, and of its types the methods and
+// declarations returns the exported names of a file, and of its types the methods and
 // fields behind the type's name.
 func declarations(file *ast.File) map[string]bool {
 	names := map[string]bool{}
