@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/listing"
 )
 
 func newDelete(stdio IO) *cobra.Command {
@@ -24,7 +25,7 @@ func newDelete(stdio IO) *cobra.Command {
 				if err := store.Delete(ctx, t.ID); err != nil {
 					return storeFault(err)
 				}
-				_, err := fmt.Fprintf(stdio.Out, "%s is deleted; it was %s\n", t.ID, status(t))
+				_, err := fmt.Fprintf(stdio.Out, "%s is deleted; it was %s\n", t.ID, listing.Status(t))
 				return err
 			})
 		}),

@@ -2,17 +2,13 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
-	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/jsondiff"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
-	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
-	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/listing"
 )
 
 func newDiff(stdio IO) *cobra.Command {
@@ -49,7 +45,7 @@ func newDiff(stdio IO) *cobra.Command {
 				case asJSON:
 					return writeJSON(stdio.Out, all)
 				default:
-					return diffText(stdio.Out, all)
+					return listing.Diff(stdio.Out, all, "--json has the whole values")
 				}
 			})
 		})(c, args)
@@ -66,33 +62,4 @@ func revision(text string) (uint64, error) {
 		return 0, usageError{fmt.Errorf("fixpoint: %q is no revision; \"fixpoint history\" lists them", text)}
 	}
 	return n, nil
-}
-
-// diffLines is how many changes of one key are shown, and diffWidth how much of each.
-const (
-	diffLines = 20
-	diffWidth = 160
-)
-
-func diffText(w io.Writer, all []engine.KeyDiff) error {
-	var errs []error
-	line := func(format string, args ...any) {
-		_, err := fmt.Fprintf(w, format+"\n", args...)
-		errs = append(errs, err)
-	}
-	if len(all) == 0 {
-		line("nothing differs")
-	}
-	for _, d := range all {
-		line("%s", terminal.Clean(d.Key, diffWidth))
-		changes := jsondiff.Changes(d.Before, d.After)
-		for i, c := range changes {
-			if i == diffLines {
-				line("  … %d more; --json has the whole values", len(changes)-i)
-				break
-			}
-			line("  %s", terminal.Clean(c.String(), diffWidth))
-		}
-	}
-	return errors.Join(errs...)
 }

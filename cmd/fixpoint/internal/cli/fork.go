@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/listing"
 )
 
 func newFork(stdio IO) *cobra.Command {
@@ -45,7 +46,7 @@ func newFork(stdio IO) *cobra.Command {
 				if err != nil {
 					return storeFault(err)
 				}
-				_, err = fmt.Fprintf(stdio.Out, "%s begins as %s was at revision %d: %s\n", fork.ID, t.ID, at, status(fork))
+				_, err = fmt.Fprintf(stdio.Out, "%s begins as %s was at revision %d: %s\n", fork.ID, t.ID, at, listing.Status(fork))
 				if err == nil && fork.Interrupted() {
 					_, err = fmt.Fprintf(stdio.Out, "continue with: %s\n", resumeCommand(store.Folder, fork.ID))
 				}

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"context"
-	"fmt"
-	"strings"
-	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/listing"
 	"github.com/ddd26017/fixpoint/engine"
 )
 
@@ -33,19 +30,7 @@ func newHistory(stdio IO) *cobra.Command {
 				if asJSON {
 					return writeJSON(stdio.Out, all)
 				}
-				w := tabwriter.NewWriter(stdio.Out, 0, 0, 2, ' ', 0)
-				for _, r := range all {
-					when := "-"
-					if !r.Time.IsZero() {
-						when = r.Time.Local().Format("2006-01-02 15:04:05")
-					}
-					_, err := fmt.Fprintf(w, "%d\t%s\t%s\tstep %d\t%s\t%s\n", r.Revision, when, cmp.Or(r.Run, "-"), r.Step,
-						cmp.Or(string(r.Status), "-"), cmp.Or(strings.Join(r.Keys, " "), "-"))
-					if err != nil {
-						return err
-					}
-				}
-				return w.Flush()
+				return listing.History(stdio.Out, all)
 			})
 		}),
 	}
@@ -60,12 +45,5 @@ func revisions(ctx context.Context, store *kept.Store, id string) ([]engine.Revi
 	if err != nil {
 		return nil, err
 	}
-	all := []engine.Revision{}
-	for r, err := range th.History(ctx) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, r)
-	}
-	return all, nil
+	return listing.Revisions(ctx, th)
 }
