@@ -86,8 +86,13 @@ func (q *Prompt) secret() (inference.JSON, error) {
 		return "", nil
 	}
 	q.cue("value, not shown")
+	if q.keys.Line != nil {
+		q.p.write(q.said + "\n")
+	}
 	text, err := q.keys.Secret()
-	q.p.write("\n")
+	if q.keys.Line == nil {
+		q.p.write("\n")
+	}
 	if err != nil {
 		return "", err
 	}

@@ -27,6 +27,7 @@ type Prompt struct {
 	view *View
 	keys Keyboard
 	in   *lineReader
+	said string // the cue that the next line is read with, where Keyboard.Line shows it
 
 	mu sync.Mutex // one question at a time
 }
@@ -36,6 +37,11 @@ type Keyboard struct {
 	In io.Reader
 	// Echoes says that what is typed is on the screen already, as at a terminal.
 	Echoes bool
+	// Line, if set, reads lines instead of In: behind the cue, and beginning with a text
+	// that can be changed. With it the arguments of a call can be edited.
+	Line func(ctx context.Context, cue, text string) (string, error)
+	// CheckArgs says what is wrong with edited arguments of a tool. Nil accepts all.
+	CheckArgs func(tool string, args inference.JSON) error
 	// Secret reads a line that must not be seen; nil means that it cannot be done,
 	// and questions for secrets are declined.
 	Secret func() (string, error)
@@ -175,6 +181,10 @@ func (q *Prompt) confirm(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 	if t.Params != "" {
 		choices += ", [v]iew all"
 	}
+	present, edits := q.editable(t)
+	if edits {
+		choices += ", [e]dit"
+	}
 	for {
 		q.cue(choices)
 		text, err := q.line(ctx)
@@ -184,11 +194,20 @@ func (q *Prompt) confirm(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 		word, reason, _ := strings.Cut(strings.TrimSpace(text), " ")
 		switch strings.ToLower(word) {
 		case "y", "yes":
-			answer := phase.Answer{Approved: true, Reason: "at the terminal"}
-			if list := Choices(t); len(list) == 0 || slices.Contains(list, "once") {
-				answer.Value = `"once"`
+			return once(t), nil
+		case "e", "edit":
+			if !edits {
+				continue
 			}
-			return answer, nil
+			args, err := q.edit(ctx, present)
+			if err != nil {
+				return phase.Answer{}, err
+			}
+			if args != "" {
+				answer := once(t)
+				answer.Args, answer.Reason = args, "at the terminal, with other arguments"
+				return answer, nil
+			}
 		case "n", "no", "":
 			answer := phase.Answer{Reason: "at the terminal"}
 			if reason = strings.TrimSpace(reason); reason != "" {
@@ -205,8 +224,20 @@ func (q *Prompt) confirm(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 	}
 }
 
+// once is the yes to a call that says nothing about later ones.
+func once(t gate.Ticket) phase.Answer {
+	answer := phase.Answer{Approved: true, Reason: "at the terminal"}
+	if list := Choices(t); len(list) == 0 || slices.Contains(list, "once") {
+		answer.Value = `"once"`
+	}
+	return answer
+}
+
 // line reads a line and, unless the terminal did, shows it.
 func (q *Prompt) line(ctx context.Context) (string, error) {
+	if q.keys.Line != nil {
+		return q.keys.Line(ctx, q.said, "")
+	}
 	text, err := q.in.line(ctx)
 	if err == nil && !q.keys.Echoes {
 		q.p.write(cleanLine(text) + "\n")
@@ -217,7 +248,10 @@ func (q *Prompt) line(ctx context.Context) (string, error) {
 // cue writes what can be typed, and stays on the line.
 func (q *Prompt) cue(choices string) {
 	s := q.p.s
-	q.p.write(q.p.layout(s.note, "your turn", 2, s.dim.Render(choices)) + " " + s.note.Render("›") + " ")
+	q.said = q.p.layout(s.note, "your turn", 2, s.dim.Render(choices)) + " " + s.note.Render("›") + " "
+	if q.keys.Line == nil {
+		q.p.write(q.said)
+	}
 }
 
 // lineReader reads lines in a goroutine of its own, so that a wait for one can be

@@ -217,7 +217,6 @@ func (v *View) inferred(e engine.InferenceFinished) {
 	s := v.p.s
 	var names []string
 	for _, c := range e.ToolCalls {
-		v.calls[c.ID] = call{c.Name, string(c.Args)}
 		names = append(names, clean(c.Name))
 	}
 	if e.Error != "" {

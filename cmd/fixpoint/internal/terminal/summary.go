@@ -82,6 +82,41 @@ func (p *Printer) Summary(res *engine.Result, facts ...Fact) {
 	row("calls", count(st.ToolCalls, "tool call"))
 }
 
+// Brief writes how a run went that is one of many: the answer, and what is not as usual.
+// Verbose, it is the Summary.
+func (p *Printer) Brief(res *engine.Result, l Level, facts ...Fact) {
+	if l >= Verbose {
+		p.Summary(res, facts...)
+		return
+	}
+	s := p.s
+	p.gap()
+	if res.Reason != phase.ReasonNatural && res.Reason != phase.ReasonWaiting {
+		p.line(s.note, "ended", 0, s.note.Render(string(res.Reason))+":", s.dim.Render(reasonText(res.Reason)))
+		if res.Detail != "" {
+			p.line(s.dim, "why", 0, clean(res.Detail))
+		}
+	}
+	if res.Err != nil && res.Err.Error() != res.Detail {
+		for line := range strings.Lines(res.Err.Error()) {
+			p.line(s.bad, "error", 0, clean(line))
+		}
+	}
+	p.say(s.model, "answer", res.Text)
+	if l > Quiet {
+		for _, f := range facts {
+			p.line(s.dim, f.Label, 0, s.dim.Render(clean(f.Text)))
+		}
+		p.line(s.dim, "took", 0, s.dim.Render(fmt.Sprintf("%s, %s tokens, %s",
+			count(res.Steps, "step"), thousands(res.Usage.Total()), round(res.Elapsed))))
+	}
+	p.gap()
+}
+
+// Text writes a text of any number of lines under one label, clean of control
+// characters.
+func (p *Printer) Text(label, text string) { p.say(p.s.bold, label, text) }
+
 // say writes a text of any number of lines under one label.
 func (p *Printer) say(look lipgloss.Style, label, text string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {

@@ -51,8 +51,15 @@ func NewView(p *Printer, l Level) *View {
 func (v *View) Observe(e engine.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if t, ok := e.(engine.TicketOpened); ok {
-		defer v.release(t.Ticket.ID)
+	switch e := e.(type) {
+	case engine.TicketOpened:
+		defer v.release(e.Ticket.ID)
+	case engine.CallEdited:
+		v.calls[e.Call] = call{v.calls[e.Call].name, string(e.After)}
+	case engine.InferenceFinished:
+		for _, c := range e.ToolCalls {
+			v.calls[c.ID] = call{c.Name, string(c.Args)}
+		}
 	}
 	if v.level > Quiet {
 		v.show(e)
@@ -66,6 +73,14 @@ func (v *View) Remember(calls ...inference.ToolCall) {
 	for _, c := range calls {
 		v.calls[c.ID] = call{c.Name, string(c.Args)}
 	}
+}
+
+// remembered returns a call that the view was told of or has seen the model ask for.
+func (v *View) remembered(id string) (call, bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	c, ok := v.calls[id]
+	return c, ok
 }
 
 // shown returns a channel that is closed when the ticket has been shown, together
