@@ -1,6 +1,7 @@
 // Command fixpoint runs, checks and describes agents on the Fixpoint engine.
 //
 //	fixpoint run [SPEC] --dir DIR    run an agent and show what happens
+//	fixpoint chat [SPEC]             talk with an agent at the terminal
 //	fixpoint check [SPEC]            say what is wrong with a spec
 //	fixpoint describe [SPEC]         list what its plugins register
 //	fixpoint pending --store STORE   list what kept runs wait for

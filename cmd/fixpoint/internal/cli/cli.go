@@ -126,6 +126,7 @@ func newRoot(stdio IO) *cobra.Command {
 			"after round until none is left, and effects follow their commit.\n\n" +
 			"Without a spec the commands use the built-in agent \"steward\", which surveys a\n" +
 			"directory with a scripted model: it needs no key and no server.\n\n" +
+			"run gives an agent one prompt, and chat is a conversation at the terminal.\n\n" +
 			"A run that is kept in a store outlives its process. About such runs are: pending,\n" +
 			"approve, deny and answer; resume; threads, history, diff and fork; prune, delete and\n" +
 			"verify.",
@@ -135,7 +136,7 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(newRun(stdio), newCheck(stdio), newDescribe(stdio),
+	root.AddCommand(newRun(stdio), newChat(stdio), newCheck(stdio), newDescribe(stdio),
 		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio),
 		newHistory(stdio), newDiff(stdio), newFork(stdio), newPrune(stdio), newDelete(stdio), newVerify(stdio))
 	return root

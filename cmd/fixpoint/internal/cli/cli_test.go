@@ -270,7 +270,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestHelp(t *testing.T) {
-	for _, args := range [][]string{{}, {"--help"}, {"help", "run"}, {"run", "-h"}} {
+	for _, args := range [][]string{{}, {"--help"}, {"help", "run"}, {"run", "-h"}, {"chat", "--help"}} {
 		got := fixpoint(t, "", args...)
 		require.Equal(t, cli.ExitOK, got.code)
 		require.Contains(t, got.out, "Usage:")

@@ -103,16 +103,9 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 			return err
 		}
 	}
-	var traces []*lines
-	if f.jsonl {
-		traces = append(traces, &lines{to: stdio.Out})
-	}
-	if f.trace != "" {
-		file, err := os.Create(f.trace)
-		if err != nil {
-			return usageError{fmt.Errorf("fixpoint: --trace: %w", err)}
-		}
-		traces = append(traces, &lines{to: file, file: file})
+	traces, err := f.traces(stdio)
+	if err != nil {
+		return err
 	}
 	for _, t := range traces {
 		config.Observers = append(config.Observers, t)
@@ -134,6 +127,21 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 		return err
 	}
 	return outcome(res.Result)
+}
+
+// traces opens what the events are written to as JSON lines.
+func (f showFlags) traces(stdio IO) (all []*lines, err error) {
+	if f.jsonl {
+		all = append(all, &lines{to: stdio.Out})
+	}
+	if f.trace != "" {
+		file, err := os.Create(f.trace)
+		if err != nil {
+			return nil, usageError{fmt.Errorf("fixpoint: --trace: %w", err)}
+		}
+		all = append(all, &lines{to: file, file: file})
+	}
+	return all, nil
 }
 
 // finished is a run's result and what the summary adds to it.

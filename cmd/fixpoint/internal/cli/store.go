@@ -70,12 +70,13 @@ func absolute(path string) (string, error) {
 func (f showFlags) reopened(store *kept.Store, t kept.Thread) (session, error) {
 	rec := t.Record
 	if !t.Kept() {
-		return session{}, usageError{fmt.Errorf("fixpoint: thread %s was not started by \"fixpoint run\"; its own program has to go on with it", t.ID)}
+		return session{}, usageError{fmt.Errorf("fixpoint: thread %s was not started by \"fixpoint run\" or \"fixpoint chat\"; its own program has to go on with it", t.ID)}
 	}
 	a, err := loadAgent(rec.Spec)
 	if err != nil {
 		return session{}, err
 	}
+	a.startWith(rec.Agent)
 	w, err := newWorkspace(rec.Dir, rec.Report, f.hidden(store.Folder, rec.Trace)...)
 	return session{agent: a, workspace: w, store: store, thread: t.ID}, err
 }

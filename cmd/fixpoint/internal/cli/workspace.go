@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
@@ -62,6 +63,16 @@ func loadAgent(name string) (agentFile, error) {
 	return a, nil
 }
 
+// startWith puts the agent of that name first, if the file has it.
+func (a *agentFile) startWith(id string) {
+	for i, spec := range a.Specs {
+		if spec.ID == id {
+			a.Specs = append([]engine.AgentSpec{spec}, slices.Delete(slices.Clone(a.Specs), i, i+1)...)
+			return
+		}
+	}
+}
+
 // addModel reads the script that a spec's model_id names.
 func (a agentFile) addModel(fsys fs.FS, i int) error {
 	spec := a.Specs[i]
@@ -86,7 +97,7 @@ func (a agentFile) addModel(fsys fs.FS, i int) error {
 	if err != nil {
 		return err
 	}
-	a.models[spec.ModelID] = model
+	a.models[spec.ModelID] = scripted{model}
 	return nil
 }
 

@@ -30,6 +30,9 @@ type Query struct {
 	Prompt string // its looks may be set by escape sequences
 	Text   string // to begin with
 	Hidden bool   // show nothing of it
+	// Holds says that another line of the same matter may follow: the keys behind the end
+	// of this one wait for it, until Release.
+	Holds bool
 	// History, if set, can be recalled. Lines are not added to it.
 	History *History
 	// Complete, if set, returns what the text in front of the cursor can go on with, and
@@ -46,7 +49,8 @@ type Editor struct {
 
 	mu    sync.Mutex
 	lines []*line // the last one is edited and on the screen
-	ahead []key   // pressed while there was none
+	ahead []key   // pressed while there was none, or it was held
+	held  bool    // the line is not edited, since another one is about to come
 	row   int     // of the cursor, in what is drawn
 	err   error   // of the input
 }
@@ -75,16 +79,11 @@ func (e *Editor) ReadLine(ctx context.Context, q Query) (string, error) {
 	})
 	e.mu.Lock()
 	e.clear()
-	e.lines = append(e.lines, l)
+	early := e.held || len(e.lines) == 0
+	e.lines, e.held = append(e.lines, l), false
 	e.draw()
-	if len(e.lines) == 1 {
-		ahead := e.ahead
-		e.ahead = nil
-		for _, k := range ahead {
-			e.press(k)
-		}
-		e.clear()
-		e.draw()
+	if early {
+		e.catchUp()
 	}
 	if e.err != nil {
 		e.fail(e.err)
@@ -106,6 +105,38 @@ func (e *Editor) ReadLine(ctx context.Context, q Query) (string, error) {
 	e.lines = slices.DeleteFunc(e.lines, func(other *line) bool { return other == l })
 	e.draw()
 	return l.text, context.Cause(ctx)
+}
+
+// Release ends the wait for another line after one that holds, and goes on with the line
+// that was edited before.
+func (e *Editor) Release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.held {
+		return
+	}
+	e.held = false
+	e.draw()
+	e.catchUp()
+}
+
+// catchUp applies the keys that were pressed ahead.
+func (e *Editor) catchUp() {
+	ahead := e.ahead
+	e.ahead = nil
+	for _, k := range ahead {
+		e.press(k)
+	}
+	e.clear()
+	e.draw()
+}
+
+// edited returns the line that is edited, or nil.
+func (e *Editor) edited() *line {
+	if len(e.lines) == 0 || e.held {
+		return nil
+	}
+	return e.lines[len(e.lines)-1]
 }
 
 // Write writes whole lines above the one that is edited.
@@ -133,14 +164,14 @@ func (e *Editor) listen() {
 			e.fail(err)
 			e.mu.Unlock()
 			return
-		case k.action == interrupt && len(e.lines) == 0:
+		case k.action == interrupt && e.edited() == nil:
 			e.ahead = nil
 			e.mu.Unlock()
 			if e.c.Interrupt != nil {
 				e.c.Interrupt()
 			}
 			continue
-		case k.action == tab && len(e.lines) > 0:
+		case k.action == tab && e.edited() != nil:
 			e.complete()
 		default:
 			e.press(k)
@@ -156,14 +187,12 @@ func (e *Editor) listen() {
 
 // press applies a key to the line that is edited. It does not draw it.
 func (e *Editor) press(k key) {
-	if len(e.lines) == 0 {
+	l := e.edited()
+	switch {
+	case l == nil:
 		if k.action != nothing && len(e.ahead) < maxAhead {
 			e.ahead = append(e.ahead, k)
 		}
-		return
-	}
-	l := e.lines[len(e.lines)-1]
-	switch {
 	case k.action == enter:
 		e.finish(result{text: l.text}, "")
 	case k.action == interrupt:
@@ -191,6 +220,7 @@ func (e *Editor) finish(r result, mark string) {
 	e.send(strings.Join(rows, "\r\n") + mark + "\r\n")
 	e.row = 0
 	e.lines = e.lines[:len(e.lines)-1]
+	e.held = l.Holds && r.err == nil && len(e.lines) > 0
 	l.done <- r
 	e.draw()
 }
@@ -202,12 +232,12 @@ func (e *Editor) fail(err error) {
 	for _, l := range e.lines {
 		l.done <- result{err: err}
 	}
-	e.lines = nil
+	e.lines, e.held = nil, false
 }
 
 // complete completes what is in front of the cursor, or shows what it could be.
 func (e *Editor) complete() {
-	l := e.lines[len(e.lines)-1]
+	l := e.edited()
 	if l.Complete == nil {
 		return
 	}
@@ -215,7 +245,7 @@ func (e *Editor) complete() {
 	e.mu.Unlock() // it may look at files
 	from, candidates := l.Complete(text[:at])
 	e.mu.Lock()
-	if len(e.lines) == 0 || e.lines[len(e.lines)-1] != l || from < 0 || from > at {
+	if e.edited() != l || from < 0 || from > at {
 		return
 	}
 	e.clear()
@@ -276,7 +306,7 @@ func (e *Editor) size() (columns, rows int) {
 
 // clear takes the line off the screen, with the cursor where it began.
 func (e *Editor) clear() {
-	if len(e.lines) == 0 {
+	if e.edited() == nil {
 		return
 	}
 	up := ""
@@ -290,12 +320,13 @@ func (e *Editor) clear() {
 // draw puts the line on the screen, from where the cursor is, which is where a screen
 // line begins. Of one that is higher than the screen the part around the cursor is seen.
 func (e *Editor) draw() {
-	if len(e.lines) == 0 {
+	l := e.edited()
+	if l == nil {
 		return
 	}
 	columns, height := e.size()
 	// The last column stays free: terminals differ in where they go on behind it.
-	rows, row, column := e.lines[len(e.lines)-1].rows(columns - 1)
+	rows, row, column := l.rows(columns - 1)
 	if most := max(1, height-1); len(rows) > most {
 		first := min(max(0, row-most/2), len(rows)-most)
 		rows, row = rows[first:first+most], row-first

@@ -166,6 +166,28 @@ func TestTwoLines(t *testing.T) {
 	})
 }
 
+// What is typed behind a line that holds is for the next one, or for the one below when
+// there is none.
+func TestHolds(t *testing.T) {
+	bubble(t, 40, 24, func(t *testing.T, b *bench) {
+		below := b.ask(t.Context(), lineedit.Query{Prompt: "below > "})
+		b.press("half")
+		first := b.ask(t.Context(), lineedit.Query{Prompt: "first > ", Holds: true})
+		b.press("1\r2\r3")
+		require.Equal(t, read{text: "1"}, <-first)
+		require.Equal(t, "first > 1\n", b.screen.Text())
+		_, err := b.Write([]byte("above\n"))
+		require.NoError(t, err)
+		require.Equal(t, read{text: "2"}, <-b.ask(t.Context(), lineedit.Query{Prompt: "second > ", Holds: true}))
+		require.Equal(t, "first > 1\nabove\nsecond > 2\n", b.screen.Text())
+		b.Release()
+		require.Equal(t, "first > 1\nabove\nsecond > 2\nbelow > half3", b.screen.Text())
+		b.Release()
+		b.press("\r")
+		require.Equal(t, read{text: "half3"}, <-below)
+	})
+}
+
 // A line that is given up returns what was typed, and what is typed while there is none is
 // for the next.
 func TestGivenUp(t *testing.T) {

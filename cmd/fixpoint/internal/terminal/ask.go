@@ -170,5 +170,9 @@ func (q *Prompt) json(ctx context.Context, cue string) (inference.JSON, error) {
 }
 
 func (q *Prompt) complain(text string) {
-	q.p.write(q.p.layout(q.p.s.bad, "again", 2, q.p.s.bad.Render(clean(text))) + "\n")
+	label := "again"
+	for _, part := range q.p.broken(clean(text), 2) {
+		q.p.write(q.p.layout(q.p.s.bad, label, 2, q.p.s.bad.Render(part)) + "\n")
+		label = ""
+	}
 }

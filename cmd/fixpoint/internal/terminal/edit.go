@@ -58,7 +58,11 @@ func readArgs(text string) (inference.JSON, error) {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
-		before := []rune(text[:max(0, min(len(text), int(syntax.Offset)-1))])
+		read := int(syntax.Offset)
+		if read < len(text) || !strings.Contains(syntax.Error(), "unexpected end") {
+			read-- // the character that is wrong
+		}
+		before := []rune(text[:max(0, min(len(text), read))])
 		return "", fmt.Errorf("that is not JSON: %w, behind “%s”", syntax, string(before[max(0, len(before)-20):]))
 	case err != nil || object == nil:
 		return "", errors.New("arguments are a JSON object: {\"name\": value, ...}")

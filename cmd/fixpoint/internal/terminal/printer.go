@@ -74,6 +74,15 @@ func (p *Printer) layout(look lipgloss.Style, label string, indent int, parts ..
 	return text
 }
 
+// broken breaks a line into parts that the screen has room for behind a label.
+func (p *Printer) broken(line string, indent int) []string {
+	if p.width <= 0 {
+		return []string{line}
+	}
+	line = strings.ReplaceAll(line, "\t", "    ")
+	return strings.Split(ansi.Wrap(line, max(10, p.width-labelWidth-2-2*indent), " "), "\n")
+}
+
 // gap writes an empty line.
 func (p *Printer) gap() {
 	defer p.take()()

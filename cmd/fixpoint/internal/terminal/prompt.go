@@ -248,9 +248,9 @@ func (q *Prompt) line(ctx context.Context) (string, error) {
 // cue writes what can be typed, and stays on the line.
 func (q *Prompt) cue(choices string) {
 	s := q.p.s
-	q.said = q.p.layout(s.note, "your turn", 2, s.dim.Render(choices)) + " " + s.note.Render("›") + " "
+	q.said = q.p.layout(s.note, "your turn", 2, s.dim.Render(choices))
 	if q.keys.Line == nil {
-		q.p.write(q.said)
+		q.p.write(q.said + " " + s.note.Render("›") + " ")
 	}
 }
 

@@ -84,14 +84,17 @@ func (p *Printer) Summary(res *engine.Result, facts ...Fact) {
 
 // Brief writes how a run went that is one of many: the answer, and what is not as usual.
 // Verbose, it is the Summary.
-func (p *Printer) Brief(res *engine.Result, l Level, facts ...Fact) {
+func (p *Printer) Brief(res *engine.Result, l Level) {
 	if l >= Verbose {
-		p.Summary(res, facts...)
+		p.Summary(res)
 		return
+	}
+	if res.Status == phase.Waiting && res.Err == nil {
+		return // its questions say more
 	}
 	s := p.s
 	p.gap()
-	if res.Reason != phase.ReasonNatural && res.Reason != phase.ReasonWaiting {
+	if res.Reason != phase.ReasonNatural {
 		p.line(s.note, "ended", 0, s.note.Render(string(res.Reason))+":", s.dim.Render(reasonText(res.Reason)))
 		if res.Detail != "" {
 			p.line(s.dim, "why", 0, clean(res.Detail))
@@ -104,9 +107,6 @@ func (p *Printer) Brief(res *engine.Result, l Level, facts ...Fact) {
 	}
 	p.say(s.model, "answer", res.Text)
 	if l > Quiet {
-		for _, f := range facts {
-			p.line(s.dim, f.Label, 0, s.dim.Render(clean(f.Text)))
-		}
 		p.line(s.dim, "took", 0, s.dim.Render(fmt.Sprintf("%s, %s tokens, %s",
 			count(res.Steps, "step"), thousands(res.Usage.Total()), round(res.Elapsed))))
 	}
@@ -117,11 +117,14 @@ func (p *Printer) Brief(res *engine.Result, l Level, facts ...Fact) {
 // characters.
 func (p *Printer) Text(label, text string) { p.say(p.s.bold, label, text) }
 
-// say writes a text of any number of lines under one label.
+// say writes a text of any number of lines under one label. Lines that are too long for
+// the screen are broken, so that nothing is lost.
 func (p *Printer) say(look lipgloss.Style, label, text string) {
 	for line := range strings.Lines(strings.TrimSpace(text)) {
-		p.line(look, label, 0, cleanLine(strings.TrimRight(line, "\r\n")))
-		label = ""
+		for _, part := range p.broken(cleanLine(strings.TrimRight(line, "\r\n")), 0) {
+			p.line(look, label, 0, part)
+			label = ""
+		}
 	}
 }
 
