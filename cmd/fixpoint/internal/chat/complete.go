@@ -13,16 +13,23 @@ import (
 	"github.com/ddd26017/fixpoint/plugins/slash"
 )
 
+// completion returns what completes lines as things stand. It may work for longer than
+// the line is read.
+func (s *Session) completion() func(line string) (int, []string) {
+	commands := s.commands
+	return func(line string) (int, []string) { return s.complete(commands, line) }
+}
+
 // complete completes the names of commands and their arguments, and paths below the
 // directory elsewhere.
-func (s *Session) complete(line string) (from int, candidates []string) {
+func (s *Session) complete(commands slash.Set, line string) (from int, candidates []string) {
 	word := strings.LastIndexFunc(line, unicode.IsSpace) + 1
 	name, _, command := slash.Split(line)
 	switch {
 	case strings.HasPrefix(line, "/") && word == 0:
-		return 0, s.names(line)
+		return 0, names(commands, line)
 	case command && strings.HasPrefix(line, "/"):
-		if c, err := s.commands.Lookup(name); err == nil {
+		if c, err := commands.Lookup(name); err == nil {
 			return s.argument(c, line, word)
 		}
 		return word, nil
@@ -32,8 +39,8 @@ func (s *Session) complete(line string) (from int, candidates []string) {
 }
 
 // names lists the commands that begin so.
-func (s *Session) names(start string) (all []string) {
-	for c := range s.commands.All() {
+func names(commands slash.Set, start string) (all []string) {
+	for c := range commands.All() {
 		if name := "/" + c.Name(); strings.HasPrefix(name, start) {
 			all = append(all, name)
 		}

@@ -2,6 +2,7 @@ package chat
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
@@ -18,8 +19,8 @@ type ids struct {
 func (s *Session) NewID() string {
 	s.ids.mu.Lock()
 	defer s.ids.mu.Unlock()
-	if s.ids.next == nil { // nothing is written before a thread is open
-		return ""
+	if s.ids.next == nil { // no thread is open, and what is asked for is a name for the process
+		return "chat-" + rand.Text()
 	}
 	return s.ids.next()
 }

@@ -100,7 +100,7 @@ func (s *Session) Run(ctx context.Context, eng *engine.Engine, thread, agent str
 	}
 	for !s.gone(ctx) {
 		line, err := s.o.Console.ReadLine(ctx, lineedit.Query{
-			Prompt: s.agent.ID + " › ", Text: s.draft, History: s.o.History, Complete: s.complete,
+			Prompt: s.agent.ID + " › ", Text: s.draft, History: s.o.History, Complete: s.completion(),
 		})
 		s.draft = ""
 		switch {

@@ -103,7 +103,7 @@ func (s *Session) run(ctx context.Context, do func(context.Context) (*engine.Res
 // meanwhile reads lines while a run is under way.
 func (s *Session) meanwhile(job, reading context.Context) {
 	for {
-		line, err := s.o.Console.ReadLine(reading, lineedit.Query{Prompt: "· ", Text: s.draft, History: s.o.History, Complete: s.complete})
+		line, err := s.o.Console.ReadLine(reading, lineedit.Query{Prompt: "· ", Text: s.draft, History: s.o.History, Complete: s.completion()})
 		s.draft = ""
 		switch {
 		case errors.Is(err, lineedit.ErrInterrupt):

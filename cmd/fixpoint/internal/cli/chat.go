@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -46,6 +47,8 @@ func newChat(stdio IO) *cobra.Command {
 			"next session on the thread asks it again.\n\n" +
 			"A question about a tool call takes yes, no (with a reason behind it), always for the\n" +
 			"rest of the run, view, and edit, which lets you change the arguments before the call runs.\n\n" +
+			"The models of this command are scripted: they answer from a file, whatever you say. A\n" +
+			"script that is at its end, or that cannot go on, begins anew with your newest prompt.\n\n" +
 			"Lines that begin with a slash are commands; // begins a prompt with a slash. During a\n" +
 			"run, commands that only look or note something work as well.\n\n" +
 			"Without a terminal, lines are read from standard input until it ends: prompts, commands\n" +
@@ -81,8 +84,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 	if f.store == "" {
 		f.store = filepath.Join(f.dir, outputDir, chatStore)
 	}
-	history := filepath.Join(f.store, "lines")
-	w, err := newWorkspace(f.dir, f.out, f.hidden(f.store, history)...)
+	w, err := newWorkspace(f.dir, f.out, f.hidden(f.store)...)
 	if err != nil {
 		return err
 	}
@@ -97,7 +99,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 		return err
 	}
 	return withStore(f.store, kept.Create, func(store *kept.Store) error {
-		lines, err := lineedit.OpenHistory(history)
+		lines, err := lineedit.OpenHistory(kept.LinesFile(store.Folder))
 		if err != nil {
 			return err
 		}
@@ -105,6 +107,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 		if err != nil {
 			return err
 		}
+		defer func() { _ = desk.close() }() // also if the program fails; a second time it does nothing
 		open, err := f.talk(ctx, a, w, stdio, desk, chat.Options{Store: store, Record: rec, History: lines})
 		if ctx.Err() != nil { // what else it says follows from that
 			err = exitError(ExitCancelled)
@@ -256,9 +259,9 @@ func openDesk(stdio IO) (*desk, error) {
 	}})
 	d.console, d.live, d.release, d.screen.Out = editor, true, editor.Release, editor
 	d.columns = func() int { columns, _ := size(); return columns }
-	d.close = func() error {
+	d.close = sync.OnceValue(func() error {
 		editor.Close()
 		return term.Restore(int(in.Fd()), before)
-	}
+	})
 	return d, nil
 }

@@ -26,7 +26,7 @@ var (
 	// ErrNoStore is returned for a folder without a store.
 	ErrNoStore = errors.New("there is no store")
 	// ErrInUse is returned while another process has the store open.
-	ErrInUse = errors.New("the store is in use by another process, which has a run under way; try again once it ended or waits")
+	ErrInUse = errors.New("the store is in use by another process, which has a run or a chat under way; try again once that has ended or waits")
 	// ErrThreadID is returned for a thread id that cannot be used.
 	ErrThreadID = errors.New("a thread id is made of letters, digits, dots, dashes and underscores, at most 100 of them")
 )
@@ -49,9 +49,12 @@ func File(folder string) string { return filepath.Join(folder, fileName) }
 // VaultFolder returns the path of a store's folder for secrets.
 func VaultFolder(folder string) string { return filepath.Join(folder, "secrets") }
 
+// LinesFile returns the path of the file with the lines that were typed in chats.
+func LinesFile(folder string) string { return filepath.Join(folder, "lines") }
+
 // Files returns the paths of all that is in a store's folder.
 func Files(folder string) []string {
-	return []string{File(folder), VaultFolder(folder), filepath.Join(folder, deletedName)}
+	return []string{File(folder), VaultFolder(folder), LinesFile(folder), filepath.Join(folder, deletedName)}
 }
 
 // Create opens the store of a folder and makes both if they are not there.
