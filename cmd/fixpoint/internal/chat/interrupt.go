@@ -29,9 +29,9 @@ func (s *Session) Interrupt() {
 		s.leaving = true
 		close(s.left)
 	case busy:
-		s.notes.Line("cancel", "the run is being cancelled; Ctrl-C again within 2 seconds leaves")
+		s.notes.Text("cancel", "the run is being cancelled; Ctrl-C again within 2 seconds leaves")
 	case !again:
-		s.notes.Line("hint", "Ctrl-C again within 2 seconds leaves, as Ctrl-D does")
+		s.notes.Text("hint", "Ctrl-C again within 2 seconds leaves, as Ctrl-D does")
 	}
 }
 

@@ -112,6 +112,6 @@ func (s *Session) standing(t kept.Thread) {
 		text += fmt.Sprintf(", with %d prompts so far", t.Record.Runs)
 	}
 	if s.o.Level > terminal.Quiet || len(t.Open) > 0 {
-		s.o.Printer.Line("thread", text)
+		s.o.Printer.Text("thread", text)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync"
 
 	"github.com/charmbracelet/x/ansi"
@@ -43,7 +44,7 @@ const roomy = 24
 // answerLine reads a line of an answer. One that does not come leaves the question open.
 func (s *Session) answerLine(ctx context.Context, cue, text string) (string, error) {
 	q := lineedit.Query{Prompt: cue + " › ", Text: text, Holds: true}
-	if s.o.Live && ansi.StringWidth(cue)+roomy > s.o.Columns() {
+	if s.o.Live && (strings.Contains(cue, "\n") || ansi.StringWidth(cue)+roomy > s.o.Columns()) {
 		if _, err := io.WriteString(s.o.Screen.Out, cue+"\n"); err != nil {
 			return "", err
 		}
@@ -86,7 +87,7 @@ func (s *Session) settle(ctx context.Context) {
 			s.release()
 			if err != nil {
 				if !errors.Is(err, gate.ErrLeftOpen) {
-					s.notes.Line("hint", "the question is left open; /resume asks again")
+					s.notes.Text("hint", "the question is left open; /resume asks again")
 				}
 				return
 			}

@@ -113,7 +113,7 @@ func (s *Session) meanwhile(job, reading context.Context) {
 			}
 		case errors.Is(err, io.EOF):
 			s.leave()
-			s.notes.Line("hint", "the session ends with the run")
+			s.notes.Text("hint", "the session ends with the run")
 			return
 		case reading.Err() != nil:
 			s.draft = line
@@ -132,7 +132,7 @@ func (s *Session) during(ctx context.Context, line string) {
 	if !command {
 		if strings.TrimSpace(line) != "" {
 			s.draft = line
-			s.notes.Line("hint", "a run is under way; the line is kept for when it has ended")
+			s.notes.Text("hint", "a run is under way; the line is kept for when it has ended")
 		}
 		return
 	}

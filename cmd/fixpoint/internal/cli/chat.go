@@ -196,12 +196,11 @@ func (f chatFlags) welcome(ctx context.Context, a agentFile, w workspace, o chat
 		}
 	}
 	p := o.Printer
-	p.Line("agent", cmp.Or(spec.ID+": "+spec.Description, spec.ID))
-	p.Line("directory", w.dir)
-	p.Line("model", spec.ModelID)
-	p.Line("", "it plays its script, whatever you say, and anew when it is over")
-	p.Line("plugins", activePlugins(eng.Describe().For(spec)))
-	p.Line("help", "/help lists the commands; Ctrl-D leaves")
+	p.Text("agent", cmp.Or(spec.ID+": "+spec.Description, spec.ID))
+	p.Text("directory", w.dir)
+	p.Text("model", spec.ModelID+": it plays its script, whatever you say, and anew when that is over")
+	p.Text("plugins", activePlugins(eng.Describe().For(spec)))
+	p.Text("help", "/help lists the commands; Ctrl-D leaves")
 	all, err := o.Store.Threads(ctx)
 	if err != nil {
 		return storeFault(err)
@@ -213,7 +212,7 @@ func (f chatFlags) welcome(ctx context.Context, a agentFile, w workspace, o chat
 		}
 	}
 	if len(waiting) > 0 {
-		p.Line("waiting", strings.Join(waiting, ", ")+"; /switch goes on with a thread")
+		p.Text("waiting", strings.Join(waiting, ", ")+"; /switch goes on with a thread")
 	}
 	return nil
 }

@@ -189,7 +189,7 @@ func TestChatKeys(t *testing.T) {
 	c.types("/switch th\t")
 	c.at("other › /switch thread-1")
 	c.types("\x03")
-	c.sees("Ctrl-C again")
+	c.sees("Ctrl-C again within")
 	c.at("other ›")
 	c.types("//x\r")
 	c.sees(`I heard "/x"`)
@@ -306,7 +306,7 @@ func TestChatLeavesAQuestionOpen(t *testing.T) {
 	require.NoFileExists(t, filepath.Join(dir, ".fixpoint", "report.md"))
 
 	c = chatAt(t, 80, nil, "--dir", dir)
-	c.sees("waiting  thread-1; /switch goes on with a thread")
+	c.sees("waiting  thread-1; /switch goes on with a thread\n")
 	c.at("steward ›")
 	c.types("/switch thread-1\r")
 	c.sees("thread-1, whose run thread-1.run-1 waits for an answer")

@@ -2,6 +2,7 @@ package terminal_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
@@ -126,4 +127,24 @@ func TestQuestionTellsItsTerms(t *testing.T) {
 		text = strings.ReplaceAll(text, u.Local().Format("2006-01-02 15:04:05 MST"), "WHEN")
 	}
 	golden(t, "terms.txt", text)
+}
+
+// Where lines can be changed, what can be typed is said in full, however narrow it is.
+func TestNarrowCue(t *testing.T) {
+	var out safe
+	var cues []string
+	p := terminal.NewPrinter(terminal.Screen{Out: &out, Width: 40})
+	view := terminal.NewView(p, terminal.Quiet)
+	view.Remember(inference.ToolCall{ID: "c1", Name: "save", Args: "{ \"n\":1}"})
+	prompt := terminal.NewPrompt(p, view, terminal.Keyboard{Line: func(_ context.Context, cue, text string) (string, error) {
+		cues = append(cues, cue+"|"+text)
+		return []string{"e", `{"n":2}`}[len(cues)-1], nil
+	}})
+	got, err := prompt.Ask(t.Context(), confirm())
+	require.NoError(t, err)
+	require.Equal(t, phase.Answer{Approved: true, Value: `"once"`, Args: `{"n":2}`, Reason: "at the terminal, with other arguments"}, got)
+	require.Equal(t, []string{
+		"your turn      [y]es, [n]o, [a]lways in\n               this run, [v]iew all,\n               [e]dit|",
+		"your turn      arguments, as JSON; an\n               empty line goes back|{\"n\":1}",
+	}, cues)
 }

@@ -245,13 +245,19 @@ func (q *Prompt) line(ctx context.Context) (string, error) {
 	return text, err
 }
 
-// cue writes what can be typed, and stays on the line.
+// cue writes what can be typed and stays on the line, or keeps it for Keyboard.Line.
 func (q *Prompt) cue(choices string) {
 	s := q.p.s
-	q.said = q.p.layout(s.note, "your turn", 2, s.dim.Render(choices))
 	if q.keys.Line == nil {
-		q.p.write(q.said + " " + s.note.Render("›") + " ")
+		q.p.write(q.p.layout(s.note, "your turn", 2, s.dim.Render(choices)) + " " + s.note.Render("›") + " ")
+		return
 	}
+	label, lines := "your turn", []string(nil)
+	for _, part := range q.p.broken(choices, 2) {
+		lines = append(lines, q.p.layout(s.note, label, 2, s.dim.Render(part)))
+		label = ""
+	}
+	q.said = strings.Join(lines, "\n")
 }
 
 // lineReader reads lines in a goroutine of its own, so that a wait for one can be
