@@ -35,6 +35,7 @@ type table struct {
 	session *chat.Session
 	out     bytes.Buffer
 	now     time.Time
+	open    int // questions in the end
 }
 
 // ReadLine does what comes next, and leaves when there is nothing more to do.
@@ -67,9 +68,14 @@ func waits(d time.Duration) act {
 // talk holds a session with an agent whose tool save is asked about.
 func talk(t *testing.T, acts ...act) *table {
 	t.Helper()
-	store, err := kept.Create(t.TempDir())
+	return talkIn(t, t.TempDir(), acts...)
+}
+
+func talkIn(t *testing.T, folder string, acts ...act) *table {
+	t.Helper()
+	store, err := kept.Create(folder)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, store.Close()) })
+	defer func() { require.NoError(t, store.Close()) }()
 	b := &table{acts: acts, now: time.Unix(1000, 0)}
 	spec := engine.AgentSpec{ID: "a", Sections: map[string]inference.JSON{permission.Name: `{"ask":["save"]}`}}
 	screen := terminal.Screen{Out: &b.out}
@@ -90,8 +96,9 @@ func talk(t *testing.T, acts ...act) *table {
 	config.Observers = append(config.Observers, view)
 	eng, err := engine.New(config)
 	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, eng.Close(context.WithoutCancel(t.Context()))) })
+	defer func() { require.NoError(t, eng.Close(t.Context())) }()
 	require.NoError(t, b.session.Run(t.Context(), eng, "thread-1", ""))
+	b.open = len(b.session.Thread().Tickets())
 	return b
 }
 
@@ -100,7 +107,7 @@ func TestInterruptTwice(t *testing.T) {
 	got := talk(t, interrupts, waits(2*time.Second), interrupts, waits(2*time.Second-1), interrupts, types("never"))
 	require.Len(t, got.asked, 5)
 	require.Equal(t, 2, strings.Count(got.out.String(), "Ctrl-C again within 2 seconds leaves"))
-	require.Empty(t, got.session.Thread().Tickets())
+	require.Zero(t, got.open)
 }
 
 // A question that is interrupted cancels the run, and the session goes on.
@@ -115,8 +122,26 @@ func TestInterruptedQuestion(t *testing.T) {
 func TestLeftOpen(t *testing.T) {
 	got := talk(t, types("save it"))
 	require.Len(t, got.asked, 2)
-	require.Len(t, got.session.Thread().Tickets(), 1)
+	require.Equal(t, 1, got.open)
 	require.NotContains(t, got.out.String(), "warning")
+}
+
+// What waits goes before a prompt, which is not lost.
+func TestQuestionGoesFirst(t *testing.T) {
+	folder := t.TempDir()
+	talkIn(t, folder, types("save it"))
+	again := func(b *table, q lineedit.Query) (string, error) {
+		b.now = b.now.Add(time.Hour)
+		return "", lineedit.ErrInterrupt
+	}
+	got := talkIn(t, folder, again, types("something else"), again)
+	require.Equal(t, 1, got.open)
+	require.Equal(t, "something else", got.asked[3].Text)
+	require.Contains(t, got.out.String(), "the run of this thread waits; /resume goes on with it")
+	got = talkIn(t, folder, again, types("something else"), types("y"))
+	require.Zero(t, got.open)
+	require.Contains(t, got.out.String(), "answer  done")
+	require.Contains(t, got.out.String(), "answer  and done", "and then comes the prompt")
 }
 
 // An edit begins with the arguments of the call, and with what was typed where that is
