@@ -103,7 +103,7 @@ type Limits struct {
 	OutboxDelay     time.Duration // before another process may deliver a durable effect, where there are others: 1 min
 	EffectTries     int           // deliveries of a durable effect before it is given up: 8
 	SlowHook        time.Duration // a hook that takes longer is warned about: 5 s
-	Grace           time.Duration // for RunEnd, background effects and observers at the end of a run: 10 s
+	Grace           time.Duration // for RunEnd, background effects and observers at the end of a run, and for Engine.Close: 10 s
 	EventBuffer     int           // events an observer may be behind: 4096
 	DelegateTimeout time.Duration // for one delegated run: none
 }

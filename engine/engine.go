@@ -31,6 +31,7 @@ type Engine struct {
 	specs   map[string]AgentSpec // Config.Agents
 	agents  map[string]*agent    // Config.Agents, made ready
 	opens   bool                 // a plugin has an Open
+	opening atomic.Bool          // Open was called
 	opened  atomic.Bool
 	closed  atomic.Bool
 
@@ -152,9 +153,8 @@ func (e *Engine) registerPlugins() (errs []error) {
 		for _, x := range ps.extras {
 			claim(x.Kind, x.Name)
 		}
-		if _, opens := ps.impl.(Opener); opens {
-			e.opens = true
-		}
+		_, opens := ps.impl.(Opener)
+		e.opens = e.opens || opens
 		if ps.plugin != engineName {
 			cat.plugins = append(cat.plugins, ps.plugin)
 		}
@@ -287,10 +287,9 @@ func (e *Engine) resolve(spec AgentSpec) (*agent, error) {
 		}
 		a.active[ps.plugin] = true
 		for _, g := range ps.gates {
-			if !a.has(g.tool) {
-				continue
+			if name := g.action.Action(); a.has(g.tool) {
+				a.gates[name] = append(a.gates[name], g)
 			}
-			a.gates[g.action.Action()] = append(a.gates[g.action.Action()], g)
 		}
 		a.transforms = append(a.transforms, ps.transforms...)
 		for _, t := range ps.tools {

@@ -14,10 +14,17 @@ import (
 // Engine.Open was called.
 var ErrNotOpen = errors.New("engine: a plugin is to be opened first; call Engine.Open")
 
-// Open calls the Open of every plugin that has one, all at the same time. Call it once,
-// before the first run; without such plugins it may be left out. If one fails, the
-// engine is closed again. The error joins all of theirs.
+// Open calls the Open of every plugin that has one, all at the same time. Call it
+// before the first run; without such plugins it may be left out. Nothing but ctx bounds
+// how long it takes. If one fails, the engine is closed again. The error joins all of
+// theirs.
+//
+// Only the first call does something. A later one returns why the engine takes no runs
+// yet or any more, or nil.
 func (e *Engine) Open(ctx context.Context) error {
+	if e.opening.Swap(true) || e.closed.Load() {
+		return e.ready()
+	}
 	err := e.forPlugins(ctx, 0, "opening", func(ctx context.Context, p Plugin) error {
 		if o, ok := p.(Opener); ok {
 			return o.Open(ctx)

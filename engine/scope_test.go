@@ -57,8 +57,10 @@ func TestOpenAndClose(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, res.Err)
 	}
+	require.NoError(t, eng.Open(t.Context()), "it is open")
 	require.NoError(t, eng.Close(t.Context()))
 	require.NoError(t, eng.Close(t.Context()))
+	require.ErrorIs(t, eng.Open(t.Context()), engine.ErrClosed)
 	_, err = eng.Run(t.Context(), spec, engine.Prompt("go"))
 	require.ErrorIs(t, err, engine.ErrClosed)
 	for _, d := range []door{a, b} {
@@ -99,6 +101,15 @@ func TestHungClosesShareOneLimit(t *testing.T) {
 		require.Equal(t, 2*time.Second, time.Since(start))
 		close(release)
 	})
+}
+
+// An engine that was closed is not opened any more.
+func TestOpenAfterClose(t *testing.T) {
+	d := newDoor("door", fine, fine)
+	eng := gaNew(t, engine.Config{Plugins: []engine.Plugin{d}})
+	require.NoError(t, eng.Close(t.Context()))
+	require.ErrorIs(t, eng.Open(t.Context()), engine.ErrClosed)
+	require.Zero(t, d.opens.Load())
 }
 
 // A plugin that hangs while it is opened is given up on with the context.

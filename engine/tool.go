@@ -89,7 +89,8 @@ func (t typedTool[In]) Call(ctx context.Context, pc *phase.Context) (Output, err
 // WithParts returns a tool that brings parts of its own along: when a plugin registers
 // it, bring registers hooks, gates, extras, keys and whatever else the tool needs, in
 // the name of that plugin. Hooks, gates and extras of a tool work only for agents whose
-// tool lists let it through. A tool of an Input cannot bring any.
+// tool lists let it through; what else it registers is the plugin's as if the plugin had
+// registered it itself. A tool of an Input cannot bring any.
 func WithParts(t Tool, bring func(r *Registrar) error) Tool { return withParts{t, bring} }
 
 type withParts struct {
