@@ -2,6 +2,7 @@ package deferred
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -15,10 +16,6 @@ import (
 
 // Name is the plugin's name.
 const Name = "deferred"
-
-// Param is the open parameter in which the plugin's hook lists the tools to offer.
-// Its transform takes it out, so models do not see it; events do.
-const Param = "deferred.offered"
 
 // Settings is the content of the section.
 type Settings struct {
@@ -105,8 +102,6 @@ func (p plugin) Register(r *engine.Registrar) error {
 	r.Tool(newSearch(c, p.About))
 	r.Tool(p.Tools...)
 	r.Gate(gate.Func(c.check))
-	// Should it fail, only what needs no search is offered; the run can go on.
-	r.Hook(phase.BeforeInference, phase.HookFunc(c.tell), engine.OnError(engine.Skip))
 	r.Transform(inference.TransformFunc(c.hide))
 	return nil
 }
@@ -160,39 +155,14 @@ func (v view) offers(tool string) bool {
 		LoadedInRun.Has(v.snap, tool) || LoadedInThread.Has(v.snap, tool)
 }
 
-// tell lists what the transform is to leave in the request.
-func (c *catalog) tell(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
-	v, offered := look(pc, Section.Get(pc)), []string{}
-	for _, name := range c.names() {
-		if v.offers(name) {
-			offered = append(offered, name)
-		}
+// hide takes the deferred tools out of the request that are not to be offered.
+func (c *catalog) hide(ctx context.Context, r inference.Request) (inference.Request, error) {
+	pc, ok := phase.FromContext(ctx)
+	if !ok {
+		return r, errors.New("deferred: the transform is for requests of an engine")
 	}
-	if len(offered) == 0 {
-		return cmd, nil
-	}
-	list, err := inference.ToJSON(offered)
-	if err != nil {
-		return cmd, err
-	}
-	cmd.Schedule(engine.SetOverride.New(engine.OverrideArgs{
-		Override: inference.Override{Extra: inference.Extra{}.With(Param, list)},
-	}))
-	return cmd, nil
-}
-
-// hide takes the deferred tools out of the request, but for those listed.
-func (c *catalog) hide(_ context.Context, r inference.Request) (inference.Request, error) {
-	var offered []string
-	if list, ok := r.Params.Extra.Get(Param); ok {
-		r.Params.Extra = r.Params.Extra.Without(Param)
-		if err := list.Decode(&offered); err != nil {
-			return r, fmt.Errorf("deferred: somebody else has set the parameter %s: %w", Param, err)
-		}
-	}
-	r.Tools = slices.DeleteFunc(r.Tools, func(t inference.ToolSpec) bool {
-		return c.has(t.Name) && !slices.Contains(offered, t.Name)
-	})
+	v := look(pc, Section.Get(pc))
+	r.Tools = slices.DeleteFunc(r.Tools, func(t inference.ToolSpec) bool { return c.has(t.Name) && !v.offers(t.Name) })
 	return r, nil
 }
 

@@ -122,9 +122,7 @@ func TestSearchLoads(t *testing.T) {
 	require.JSONEq(t, `{"loaded": ["send_mail"], "matches": 2}`, string(got["2 c2"].Details))
 	require.Equal(t, "send_mail ran", got["3 c3"].Content)
 	require.Equal(t, inference.OutcomeBlocked, got["3 c4"].Outcome)
-	for _, r := range f.model.Requests() {
-		require.Zero(t, r.Params.Extra.Len(), "the model does not see how the plugin talks to itself")
-	}
+	require.Empty(t, enginetest.Select[engine.OverrideApplied](f.rec.Events()), "a request needs no commit of its own")
 	require.Contains(t, f.model.Requests()[0].Tools[0].Description, "4 that you do not see. They are about: office work.")
 }
 
@@ -366,16 +364,6 @@ func TestEmptyQueryAndFaultySettings(t *testing.T) {
 	}
 	_, err := engine.New(engine.Config{Plugins: []engine.Plugin{deferred.New(deferred.Options{Tools: []engine.Tool{nil}})}})
 	require.ErrorIs(t, err, engine.ErrRegistration)
-}
-
-// Somebody else's use of the plugin's parameter is an error that names it.
-func TestParameterOfSomebodyElse(t *testing.T) {
-	f := build(t, nil, enginetest.Say("done"))
-	spec := agent("")
-	spec.Params.Extra = inference.Extra{}.With(deferred.Param, "7")
-	res, err := f.th.Run(t.Context(), spec, engine.Prompt("go"))
-	require.NoError(t, err)
-	require.ErrorContains(t, res.Err, "deferred: somebody else has set the parameter deferred.offered")
 }
 
 // Any row of searches and calls, against a set that is kept beside.

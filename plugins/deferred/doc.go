@@ -24,9 +24,6 @@
 // it still cannot call, and without search_tools it is offered none that is not always
 // there.
 //
-// A search depends on nothing but the tools and the query. The plugin has a hook and
-// a transform at before_inference: a transform sees no state, so the hook tells it
-// through the request's open parameters (Param) what to leave in, by one SetOverride
-// a step, and the transform takes that out again. To schedule engine.ExcludeTool for
-// each of hundreds of tools would be as many commits a step.
+// A search depends on nothing but the tools and the query. What a request offers is
+// the work of a request transform, which reads the state that the request was made of.
 package deferred

@@ -55,14 +55,6 @@ func newCatalog(tools []engine.Tool) *catalog {
 
 func (c *catalog) has(name string) bool { return c.byName[name] != nil }
 
-func (c *catalog) names() []string {
-	out := make([]string, len(c.tools))
-	for i, t := range c.tools {
-		out[i] = t.name
-	}
-	return out
-}
-
 func describe(spec inference.ToolSpec) *tool {
 	t := &tool{name: spec.Name, line: oneLine(spec.Description, lineLength), words: map[string]int{}}
 	t.learn(inName, spec.Name)
