@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -76,6 +77,8 @@ var unsure = []string{
 	"tar -xIf a", "tar xf a --to-command reboot", "tar $x",
 	"cat", "cat docs/../a", "cat docs/..", "cat docs/a/b", "cat docs/a docs/b", "cat -n docs/a", "cat docs/*", "cat docs/$x", "cat etc/a",
 	"sed -n 1,20p b.txt", "sed -n 1,20p a.txt b", "head -n5 a", "head -c5", "head $x", "true x", "./run.sh x", "../run.sh",
+	"ls; >/dev/null", "ls; </dev/null", "ls | </dev/null", "file=a </dev/null; ls", "ls >&3", "ls <&3", "ls 3>&1", "ls 3>/dev/null", "ls 9>&-",
+	"ls \ufffd", "ls \u3164", "ls \u115f", "ls \u2800", "ls a\ufe0f", "ls \u034f",
 	strings.Repeat("ls;", 4000),
 }
 
@@ -117,6 +120,44 @@ func TestDenied(t *testing.T) {
 	require.Equal(t, allowlist.Denied, verdict)
 }
 
+// A line that is as long as can be is judged in little time, whatever is denied.
+func TestLongLines(t *testing.T) {
+	s := allowlist.Settings{Allow: allowlist.Rules("ls *")}
+	for i := range 20 {
+		s.Deny = append(s.Deny, allowlist.Rules(fmt.Sprintf("git push%d", i))...)
+	}
+	for _, line := range []string{
+		"sudo " + strings.Repeat("a ", 4000), "sudo " + strings.Repeat("git ", 2000), "sudo " + strings.Repeat("git -a ", 1150), "sh -c '" + strings.Repeat("sh a ", 1600) + "'",
+		strings.Repeat("(", 4000) + strings.Repeat(")", 4000), strings.Repeat("$((", 2700), strings.Repeat("\"$(", 2700), strings.Repeat("`", 8000), "ls" + strings.Repeat("|ls", 2700),
+	} {
+		start := time.Now()
+		_, why := s.Judge(line)
+		require.NotEmpty(t, why)
+		require.Less(t, time.Since(start), 8*time.Second, "%.40s", line)
+	}
+}
+
+// What is known of a program holds whatever path it is called by, and for any version.
+func TestPrograms(t *testing.T) {
+	s := settings(t, `{"allow":["/usr/bin/git log *","/bin/sort-9.1 *",{"run":"/usr/bin/env *","wraps":true},"ls *","go test *","split *","curl *"]}`)
+	for _, line := range []string{"/usr/bin/git log -p", "/bin/sort-9.1 -r a", "/usr/bin/env ls", "go test -test.v", "split -b 9 a", "curl -s a"} {
+		verdict, why := s.Judge(line)
+		require.Equal(t, allowlist.Approved, verdict, "%q: %s", line, why)
+	}
+	for _, line := range []string{
+		"/usr/bin/git log --output=x", "/usr/bin/git log $x", "/bin/sort-9.1 -o x a", "/usr/bin/env reboot", "/usr/bin/env PATH=/x ls",
+		"go test -test.cpuprofile=x", "split --filter=reboot a", "curl -w %output{x} a",
+	} {
+		verdict, _ := s.Judge(line)
+		require.Equal(t, allowlist.Unsure, verdict, line)
+	}
+	s = settings(t, `{"deny":["rm"]}`)
+	for _, line := range []string{"/usr/bin/bash5 -c 'rm x'", "stdbuf -o0 rm x", "/usr/bin/sudo rm x"} {
+		verdict, _ := s.Judge(line)
+		require.Equal(t, allowlist.Denied, verdict, line)
+	}
+}
+
 func TestFaultySettings(t *testing.T) {
 	config, _ := enginetest.Config(t, allowlist.New())
 	eng := enginetest.Engine(t, config)
@@ -136,6 +177,15 @@ func TestFaultySettings(t *testing.T) {
 		`{"allow":["sed *"]}`:                     "must have all its arguments",
 		`{"allow":["python3"]}`:                   "must have all its arguments",
 		`{"allow":["make [a-z]*"]}`:               "must have all its arguments",
+		`{"allow":["/bin/sh *"]}`:                 "must have all its arguments",
+		`{"allow":["python3.12 *"]}`:              "must have all its arguments",
+		`{"allow":["/usr/bin/env *"]}`:            `write {\"run\": \"/usr/bin/env *\", \"wraps\": true}`,
+		`{"allow":["/x/eval *"]}`:                 "can run or change anything",
+		`{"allow":["git *"]}`:                     "must name what git is to do",
+		`{"allow":["git --no-pager *"]}`:          "must name what git is to do",
+		`{"allow":["docker p?"]}`:                 "must name what docker is to do",
+		`{"allow":["git config *"]}`:              "must have all its arguments",
+		`{"allow":["/bin/git submodule *"]}`:      "must have all its arguments",
 		`{"deny":[{"run":"ls","wraps":true}]}`:    "has no flags and wraps nothing",
 		`{"variables":["PATH"]}`:                  "decides what commands mean",
 		`{"variables":["fpath"]}`:                 "decides what commands mean",

@@ -1,12 +1,13 @@
 package allowlist
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
 
-// Three tables say what the shape of a rule cannot: which commands do more than their
-// name tells. They cannot be complete. A rule that lists its flags, or whose words are all
+// Tables say what the shape of a rule cannot: which commands do more than their name
+// tells. They go by program, and cannot be complete. A rule that lists its flags, or whose words are all
 // fixed, does not depend on them.
 
 // never are commands that no rule may name: they run or change something that is not
@@ -29,7 +30,15 @@ var exact = set(
 	"ruby", "node", "deno", "bun", "php", "lua", "tclsh", "make", "gmake", "npx", "vi", "vim", "nvim", "emacs", "ed", "ex", "nano",
 	"less", "more", "man", "ssh", "scp", "sftp", "rsync", "uniq", "printf", "print", "exit", "return", "break", "continue", "shift",
 	"ulimit", "umask", "jobs", "find2perl", "script", "gdb", "dc", "bc", "m4", "install", "dd", "tee", "xxd",
+	"ash", "rbash", "toybox", "pwsh", "powershell", "expect", "osascript", "java", "R", "Rscript", "julia", "irb", "ghci", "sqlite3", "psql", "mysql",
+	"stdbuf", "ionice", "taskset", "chrt", "flock", "runuser", "pkexec", "systemd-run", "nsenter", "ltrace", "perf", "valgrind", "tmux", "screen",
+	"entr", "at", "batch", "crontab", "fakeroot",
+	"git config", "git submodule", "git bisect", "git filter-branch", "git for-each-repo", "go tool",
 )
+
+// verbs are commands of which the first operand says what they do: for each of these
+// there is one that runs or changes something.
+var verbs = set("git", "go", "docker", "podman", "kubectl", "npm", "pnpm", "yarn", "cargo", "pip", "gh", "apt", "brew", "systemctl")
 
 // flags are those of one command that run or write something else.
 type flags struct {
@@ -58,11 +67,13 @@ var dangerous = map[string]flags{
 		"coverprofile", "cpuprofile", "memprofile", "blockprofile", "mutexprofile", "trace", "outputdir", "w", "fix", "u"}},
 	"gofmt":  {single: []string{"w", "cpuprofile"}},
 	"sort":   {long: []string{"output", "compress-program", "temporary-directory"}, short: "oT"},
+	"split":  {long: []string{"filter"}},
+	"shuf":   {long: []string{"output"}, short: "o"},
 	"tree":   {short: "oR"},
 	"zip":    {long: []string{"unzip-command", "test"}, short: "T"},
 	"date":   {long: []string{"set"}, short: "s"},
 	"file":   {long: []string{"compile", "uncompress"}, short: "CzZ"},
-	"curl":   {long: []string{"output", "output-dir", "remote-name", "remote-name-all", "config", "upload-file", "dump-header", "cookie-jar", "trace", "trace-ascii", "stderr", "libcurl", "etag-save", "hsts", "alt-svc"}, short: "oOKTDcJ"},
+	"curl":   {long: []string{"output", "output-dir", "remote-name", "remote-name-all", "config", "upload-file", "dump-header", "cookie-jar", "trace", "trace-ascii", "stderr", "libcurl", "etag-save", "hsts", "alt-svc", "write-out", "ssl-sessions"}, short: "oOKTDcJw"},
 	"wget":   {long: []string{"output-document", "output-file", "append-output", "use-askpass", "execute", "config", "directory-prefix", "post-file", "body-file", "save-cookies", "warc-file"}, short: "OoaePi"},
 	"test":   {single: testFlags},
 	"[":      {single: testFlags},
@@ -82,17 +93,30 @@ func set(names ...string) map[string]bool {
 	return s
 }
 
+// program returns the name of a command that the tables know it by: without folders, and
+// without the version that may follow, as in /usr/bin/python3.12.
+func program(command string) string {
+	name := strings.TrimSuffix(path.Base(command), ".exe")
+	if _, flagged := dangerous[name]; flagged || never[name] || wrappers[name] || exact[name] {
+		return name
+	}
+	if bare := strings.TrimRight(name, "0123456789.-"); bare != "" {
+		return bare
+	}
+	return name
+}
+
 // risky reports whether a command has flags in the table.
 func risky(command string) bool {
-	f := dangerous[command]
+	f := dangerous[program(command)]
 	return len(f.long)+len(f.short)+len(f.single) > 0
 }
 
 // dangerousFlag reports whether an argument is, or has in it, a flag of the table.
 func dangerousFlag(command, arg string) bool {
-	f := dangerous[command]
+	f := dangerous[program(command)]
 	name, _, _ := strings.Cut(strings.TrimPrefix(strings.TrimPrefix(arg, "-"), "-"), "=")
-	if slices.Contains(f.single, name) {
+	if slices.Contains(f.single, strings.TrimPrefix(name, "test.")) { // go test takes them by two names
 		return true
 	}
 	if !strings.HasPrefix(arg, "--") {

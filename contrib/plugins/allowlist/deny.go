@@ -34,17 +34,17 @@ func (s Settings) denies(c *syntax.CallExpr, depth int) (string, bool) {
 		}
 		words = append(words, w.text)
 	}
-	for i := range words {
-		if i > 0 && !runs(path.Base(words[0])) {
+	for i, w := range words {
+		if i > 0 && !runs(program(words[0])) {
 			break // only the first word is a command
 		}
 		for _, r := range s.Deny {
-			if fixed, _ := r.fixed(); begins(fixed, append([]string{path.Base(words[i])}, words[i+1:]...)) {
+			if fixed, _ := r.fixed(); fits(fixed[0], path.Base(w)) && begins(fixed[1:], words[i+1:]) {
 				return r.Run, true
 			}
 		}
 		if i > 0 && depth < 3 { // sh -c, eval
-			if f, err := syntax.NewParser().Parse(strings.NewReader(words[i]), ""); err == nil {
+			if f, err := syntax.NewParser().Parse(strings.NewReader(w), ""); err == nil {
 				if rule, ok := s.denied([]*syntax.File{f}, depth+1); ok {
 					return rule, true
 				}
@@ -69,9 +69,7 @@ func begins(pattern, words []string) bool {
 			if !at[i] {
 				continue
 			}
-			if ok, _ := path.Match(p, w); ok || p == w {
-				next[i+1] = true
-			}
+			next[i+1] = next[i+1] || fits(p, w)
 			if strings.HasPrefix(w, "-") && !strings.HasPrefix(p, "-") {
 				at[i+1], at[i+2] = true, true
 			}
@@ -79,4 +77,9 @@ func begins(pattern, words []string) bool {
 		at = next
 	}
 	return slices.Contains(at, true)
+}
+
+func fits(pattern, word string) bool {
+	ok, _ := path.Match(pattern, word) // Validate refused malformed patterns
+	return ok || pattern == word
 }

@@ -23,7 +23,7 @@
 //
 // Not approved is whatever may run or change something else: substitutions of commands and
 // processes, arithmetic, expansions but $name, functions, commands in the background,
-// redirections to and from files (/dev/null and descriptors are fine), here-documents with
+// redirections to and from files (/dev/null and the descriptors 0 to 2 are fine), here-documents with
 // expansions, assignments to variables that "variables" does not list, names that the
 // shell works out, quoting like $'...', and any text that shows differently from what it is.
 // An argument that expands counts as any words whatever: only a rule with * and without
@@ -38,10 +38,12 @@
 // Some flags make a harmless command run or write something, such as find -exec, git
 // --upload-pack or sort -o. For the usual commands there is a table (danger.go), which
 // cannot be complete: a rule that lists its flags is safer than a *. Commands whose
-// operands can be programs, such as sed or make, need a rule with all arguments. Those that
+// operands can be programs, such as sed or make, need a rule with all arguments, and those
+// whose first operand says what they do, such as git, one that names it. Those that
 // can run anything, such as eval, are refused. Commands that run another one, such as env,
 // sudo and xargs, need a rule with "wraps", and what they run must be allowed too. The
-// programs themselves, and what they read, are the list's to trust.
+// programs themselves, and what they read, are the list's to trust. A rule that allows cd
+// makes every relative path of the others, ./run.sh say, one of any directory.
 //
 // A call is looked at only if it has no arguments beside the line than those in "others".
 //

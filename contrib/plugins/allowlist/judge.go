@@ -61,8 +61,11 @@ func clean(line string) error {
 		return fmt.Errorf("it goes on after a backslash at the end of a line")
 	}
 	for _, r := range line {
-		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) || unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector) || r == '\u2800' {
 			return fmt.Errorf("it has the character %U, which does not show", r)
+		}
+		if r == utf8.RuneError {
+			return fmt.Errorf("it has the character %U, which stands for what could not be read", r)
 		}
 	}
 	return nil
@@ -94,6 +97,9 @@ func (w *walker) stmt(s *syntax.Stmt) error {
 		if err := redirect(r); err != nil {
 			return err
 		}
+	}
+	if call, ok := s.Cmd.(*syntax.CallExpr); len(s.Redirs) > 0 && (s.Cmd == nil || ok && len(call.Args) == 0) {
+		return fmt.Errorf("it redirects without a command, for which some shells run one of their own")
 	}
 	switch c := s.Cmd.(type) {
 	case nil:
@@ -185,8 +191,8 @@ func (w *walker) variable(name *syntax.Lit) error {
 // redirect allows what cannot write a file, and reads none: /dev/null, copies of
 // descriptors and texts in the line itself.
 func redirect(r *syntax.Redirect) error {
-	if r.N != nil && !digits(r.N.Value) {
-		return fmt.Errorf("it makes a variable for a redirection")
+	if r.N != nil && !standard(r.N.Value) {
+		return fmt.Errorf("it redirects a descriptor that is not of standard input or output")
 	}
 	to, err := read(r.Word)
 	if err != nil {
@@ -198,8 +204,8 @@ func redirect(r *syntax.Redirect) error {
 			return fmt.Errorf("it redirects to or from a file")
 		}
 	case syntax.DplIn, syntax.DplOut:
-		if to.is != literal || to.text != "-" && !digits(to.text) {
-			return fmt.Errorf("it redirects to or from a file")
+		if to.is != literal || to.text != "-" && !standard(to.text) {
+			return fmt.Errorf("it redirects to or from a file, or what the shell may have open besides")
 		}
 	case syntax.Hdoc, syntax.DashHdoc:
 		if to.is != literal || strings.Trim(to.text, letters) != "" || to.text == "" {
@@ -224,6 +230,9 @@ func parts(w *syntax.Word) []syntax.WordPart {
 	}
 	return w.Parts
 }
+
+// standard reports whether a descriptor is that of input, output or errors.
+func standard(text string) bool { return text == "0" || text == "1" || text == "2" }
 
 func digits(text string) bool {
 	return text != "" && strings.Trim(text, "0123456789") == ""

@@ -94,17 +94,32 @@ func (r Rule) validate(allows bool) error {
 		return nil
 	}
 	free := more || slices.ContainsFunc(append(words[1:], r.Flags...), wild)
-	switch name := words[0]; {
+	switch name := program(words[0]); {
 	case never[name]:
 		return bad("cannot be allowed: %s can run or change anything", name)
 	case wrappers[name] && (!r.Wraps || len(words) > 1 || !more || len(r.Flags) > 0):
-		return bad("is of a command that runs another one; write {\"run\": \"%s *\", \"wraps\": true}", name)
+		return bad("is of a command that runs another one; write {\"run\": \"%s *\", \"wraps\": true}", words[0])
 	case r.Wraps && !wrappers[name]:
 		return bad("wraps nothing that is known; of these it is: env, nice, timeout, time, command, exec, sudo, xargs")
-	case exact[name] && (free || len(words) == 1):
+	case verbs[name] && free && verb(words) == "":
+		return bad("must name what %s is to do, without wildcards, such as \"git log *\"", name)
+	case exact[name] && (free || len(words) == 1) || exact[name+" "+verb(words)] && free:
 		return bad("must have all its arguments, without wildcards: those of %s can be programs", name)
 	}
 	return nil
+}
+
+// verb returns the first operand of a rule, or "" if that is open.
+func verb(words []string) string {
+	for _, w := range words[1:] {
+		if wild(w) {
+			break
+		}
+		if !strings.HasPrefix(w, "-") {
+			return w
+		}
+	}
+	return ""
 }
 
 func wild(pattern string) bool { return strings.ContainsAny(pattern, `*?[\`) }
@@ -129,7 +144,7 @@ func (r Rule) allows(words []word) bool {
 				return false
 			}
 		case w.is == operand || len(w.text) < 2 || w.text[0] != '-':
-			if !more || dangerous[name].bare && (w.is == operand || dangerousFlag(name, w.text)) {
+			if !more || dangerous[program(name)].bare && (w.is == operand || dangerousFlag(name, w.text)) {
 				return false
 			}
 		case slices.Contains(r.Flags, w.text) && !wild(w.text):
@@ -168,7 +183,7 @@ func (w *walker) wrapped(words []word, r Rule) error {
 		}
 		return inner[0].text, true
 	}
-	switch words[0].text {
+	switch program(words[0].text) {
 	case "env":
 		for {
 			text, ok := next()
