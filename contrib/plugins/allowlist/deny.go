@@ -34,20 +34,22 @@ func (s Settings) denies(c *syntax.CallExpr, depth int) (string, bool) {
 		}
 		words = append(words, w.text)
 	}
-	for i, w := range words {
-		if i > 0 && !runs(program(words[0])) {
-			break // only the first word is a command
+	if len(words) == 0 {
+		return "", false
+	}
+	commands := words[:1]
+	if runs(program(words[0])) {
+		commands = words
+	}
+	for _, r := range s.Deny {
+		if fixed, _ := r.fixed(); begins(fixed, commands, words) {
+			return r.Run, true
 		}
-		for _, r := range s.Deny {
-			if fixed, _ := r.fixed(); fits(fixed[0], path.Base(w)) && begins(fixed[1:], words[i+1:]) {
-				return r.Run, true
-			}
-		}
-		if i > 0 && depth < 3 { // sh -c, eval
-			if f, err := syntax.NewParser().Parse(strings.NewReader(w), ""); err == nil {
-				if rule, ok := s.denied([]*syntax.File{f}, depth+1); ok {
-					return rule, true
-				}
+	}
+	for _, w := range commands[1:] { // sh -c, eval
+		if f, err := syntax.NewParser().Parse(strings.NewReader(w), ""); err == nil && depth < 3 {
+			if rule, ok := s.denied([]*syntax.File{f}, depth+1); ok {
+				return rule, true
 			}
 		}
 	}
@@ -59,17 +61,20 @@ func runs(name string) bool {
 	return wrappers[name] || never[name] || exact[name] || name == "find" || name == "fd"
 }
 
-// begins reports whether words begin with the pattern's, flags and their values aside.
-func begins(pattern, words []string) bool {
+// begins reports whether words begin with the pattern's at one of the commands, which
+// are the first of them; flags and their values aside.
+func begins(pattern, commands, words []string) bool {
 	at := make([]bool, len(words)+2) // where the next word of the pattern may be
-	at[0] = true
-	for _, p := range pattern {
+	for i, w := range commands {
+		at[i+1] = fits(pattern[0], path.Base(w))
+	}
+	for _, p := range pattern[1:] {
 		next := make([]bool, len(at))
 		for i, w := range words {
 			if !at[i] {
 				continue
 			}
-			next[i+1] = next[i+1] || fits(p, w)
+			next[i+1] = fits(p, w)
 			if strings.HasPrefix(w, "-") && !strings.HasPrefix(p, "-") {
 				at[i+1], at[i+2] = true, true
 			}
