@@ -1,12 +1,15 @@
 package permission
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -16,19 +19,18 @@ import (
 // tools written in Go take a name in any case.
 type member struct {
 	name  string
-	value any
+	value json.RawMessage
 }
 
 // membersOf returns the members of an object in order, or none.
 func membersOf(args inference.JSON) (list []member) {
 	dec := json.NewDecoder(strings.NewReader(string(args)))
-	dec.UseNumber()
 	if open, err := dec.Token(); err != nil || open != json.Delim('{') {
 		return nil
 	}
 	for dec.More() {
 		name, err := dec.Token()
-		var value any
+		var value json.RawMessage
 		if err == nil {
 			err = dec.Decode(&value)
 		}
@@ -69,26 +71,25 @@ func (r Rule) fitsArgs(given []member, root string, strict bool) bool {
 
 // textsOf returns the texts in a value, and whether it is just a text or a list of them.
 // Numbers, true, false and null are their JSON.
-func textsOf(value any) (texts []string, simple bool) {
-	switch v := value.(type) {
-	case string:
-		return []string{v}, true
-	case []any:
-		simple = true
-		for _, one := range v {
-			more, plain := textsOf(one)
-			texts, simple = append(texts, more...), simple && plain
+func textsOf(value json.RawMessage) (texts []string, simple bool) {
+	simple = true
+	dec := json.NewDecoder(bytes.NewReader(value))
+	dec.UseNumber()
+	for {
+		token, err := dec.Token()
+		switch t := token.(type) {
+		case json.Delim:
+			simple = simple && t != '{'
+		case string:
+			texts = append(texts, t)
+		case nil:
+			if err != nil { // its end: it came from JSON
+				return texts, simple
+			}
+			texts = append(texts, "null")
+		default:
+			texts = append(texts, fmt.Sprint(t))
 		}
-		return texts, simple
-	case map[string]any:
-		for name, one := range v {
-			more, _ := textsOf(one)
-			texts = append(append(texts, name), more...)
-		}
-		return texts, false
-	default:
-		text, _ := inference.ToJSON(v) // it came from JSON
-		return []string{string(text)}, true
 	}
 }
 
@@ -101,7 +102,7 @@ func fits(pattern, text, root string, strict bool) bool {
 	for _, reading := range readings {
 		ok := match(strings.Split(pattern, "/"), strings.Split(reading, "/"), strict)
 		if !ok && !strict { // some file systems ignore case
-			ok = match(strings.Split(strings.ToLower(pattern), "/"), strings.Split(strings.ToLower(reading), "/"), false)
+			ok = match(strings.Split(fold(pattern), "/"), strings.Split(fold(reading), "/"), false)
 		}
 		if ok != strict {
 			return ok
@@ -110,12 +111,22 @@ func fits(pattern, text, root string, strict bool) bool {
 	return strict
 }
 
+func fold(text string) string { return strings.ToLower(strings.ToUpper(text)) }
+
+// longestPath is more than any system takes.
+const longestPath = 64 << 10
+
 // readingsOf returns what a tool may take the text for, as paths with slashes. It is not
 // sure when the file system does not tell where a path leads.
 func readingsOf(text, root string, strict bool) (readings []string, sure bool) {
 	spellings := []string{text}
+	if trimmed := strings.TrimSpace(text); trimmed != text { // as some tools do
+		spellings = append(spellings, trimmed)
+	}
 	if strings.Contains(text, `\`) { // a slash to some systems
-		spellings = append(spellings, strings.ReplaceAll(text, `\`, "/"))
+		for _, s := range slices.Clone(spellings) {
+			spellings = append(spellings, strings.ReplaceAll(s, `\`, "/"))
+		}
 	}
 	for _, s := range spellings {
 		clean := path.Clean(s)
@@ -124,6 +135,9 @@ func readingsOf(text, root string, strict bool) (readings []string, sure bool) {
 		}
 		if !strict { // a tool may hold its own root for /
 			readings = append(readings, s, strings.TrimLeft(clean, "/"), strings.TrimPrefix(path.Clean("/"+s), "/"))
+		}
+		if root != "" && len(s) > longestPath {
+			return nil, false
 		}
 		if root != "" {
 			more, err := below(root, s)

@@ -76,6 +76,12 @@ func TestArguments(t *testing.T) {
 		`{"path":"Secrets/x"}`:                                "deny",
 		`{"PATH":"secrets/x"}`:                                "deny",
 		`{"path":"docs/a","path":"secrets/x"}`:                "deny",
+		`{"path":" secrets/x"}`:                               "deny",
+		`{"path":"\u00a0\tsecrets/x\n"}`:                      "deny",
+		`{"path":" docs/a"}`:                                  "ask",
+		`{"path":"docs/a "}`:                                  "allow",
+		`{"path":"\u017fecrets/x"}`:                           "deny",
+		`{"path":{"a":"secrets/x","a":"docs/a"}}`:             "deny",
 		`{"path":"secrets/x","path":"docs/a"}`:                "deny",
 		`{"path":["docs/a",["secrets/x"]]}`:                   "deny",
 		`{"path":{"from":"docs/a","to":"secrets"}}`:           "deny",
@@ -134,6 +140,7 @@ func TestRoot(t *testing.T) {
 		"docs/nowhere":                          "deny",
 		"docs/self/a":                           "deny",
 		"docs/" + strings.Repeat("x", 300):      "allow",
+		"docs" + strings.Repeat("/a", 100_000):  "deny", // longer than any path can be
 		"../" + filepath.Base(root) + "/docs/a": "allow",
 	} {
 		arg, err := json.Marshal(map[string]string{"path": filepath.ToSlash(name)})

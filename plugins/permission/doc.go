@@ -24,19 +24,23 @@
 // elements. Of a list every text counts, of a number or a truth value its JSON.
 //
 // A rule that denies or asks fits if any way to read the argument does: with a
-// backslash as a slash, with / as the tool's own root, in upper or lower case, its
-// name in any case, the first or the last of several of one name. A rule that
-// allows fits only if all ways do; its wildcards stand for no ".." and for no
-// leading slash. With "root", the absolute path that the tools work in, absolute
+// backslash as a slash, without the space around it, with / as the tool's own root, in
+// upper or lower case, its name in any case, the first or the last of several of one
+// name. A rule that allows fits only if all ways do; its wildcards stand for no ".." and
+// for no leading slash. With "root", the absolute path that the tools work in, absolute
 // paths below it count as relative ones and symbolic links are followed, as the file
-// system has them when the call is judged; a link that leads nowhere fits any rule
-// that denies or asks, and none that allows.
+// system has them when the call is judged; a link that leads nowhere, and what is longer
+// than any path, fits any rule that denies or asks, and none that allows.
 //
-// What is hidden in a text, such as a command line, these patterns do not see.
+// What is hidden in a text, such as a command line, these patterns do not see, nor what
+// a tool reaches from an argument: a search of the folder above secrets fits no rule
+// about secrets/**. Keep such folders from the tool itself, as plugins/files does with
+// Options.Exclude. Short names and streams of Windows, and letters that a file system
+// takes for one in several Unicode forms, are not resolved.
 //
 // # Questions
 //
-// A question shows the call's arguments and is bound to exactly these. Someone who
+// A question shows the call's arguments as they are written, long texts cut, and is bound to exactly these. Someone who
 // answers with the value "always" is not asked again during the run about what the
 // question says that it covers: calls of the tool that the same rule asks about.
 // When nobody can be asked the answer is no, unless "unattended" says otherwise.

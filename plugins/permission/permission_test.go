@@ -172,6 +172,20 @@ func TestUnattended(t *testing.T) {
 }
 
 // A question stays small, however large the arguments are.
+// A question shows arguments as they are written: every member, every digit.
+func TestPreviewIsExact(t *testing.T) {
+	const args = `{"o":{"a":1},"o":{"b":"<x>\u202e"},"n":9007199254740993,"path":"a","PATH":"b"}`
+	who := &answering{}
+	config, _ := enginetest.Config(t, permission.New(), tools(map[string]int{}))
+	config.Resolver = who
+	config.Model = enginetest.NewScript(enginetest.Call("c", "save", inference.JSON(args)), enginetest.Say("done"))
+	_, err := enginetest.Engine(t, config).Run(t.Context(), spec(`{}`), engine.Prompt("go"))
+	require.NoError(t, err)
+	var shown permission.Preview
+	require.NoError(t, who.asked[0].Params.Decode(&shown))
+	require.Equal(t, inference.JSON(args), shown.Args)
+}
+
 func TestPreviewIsCut(t *testing.T) {
 	who := &answering{answers: []phase.Answer{{}}}
 	eng := build(t, func(c *engine.Config) {

@@ -3,6 +3,7 @@ package permission
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
 )
@@ -22,34 +23,42 @@ type Preview struct {
 const longText = 4000
 
 func preview(tool inference.ToolSpec, call inference.ToolCall, always string) (inference.JSON, error) {
-	var args any
-	if call.Args != "" {
-		if err := json.Unmarshal([]byte(call.Args), &args); err != nil {
-			return "", fmt.Errorf("permission: the arguments of %s cannot be shown: %w", tool.Name, err)
-		}
+	if !call.Args.Valid() {
+		return "", fmt.Errorf("permission: the arguments of %s cannot be shown: they are no JSON", tool.Name)
 	}
-	shown, err := inference.ToJSON(shorten(args))
-	if err != nil {
-		return "", err
-	}
-	return inference.ToJSON(Preview{Tool: tool.Name, Kind: tool.Kind, Description: tool.Description, Args: shown, Always: always})
+	return inference.ToJSON(Preview{Tool: tool.Name, Kind: tool.Kind, Description: tool.Description, Args: shorten(call.Args), Always: always})
 }
 
-// shorten cuts long texts anywhere in v, which it changes.
-func shorten(v any) any {
-	switch v := v.(type) {
-	case string:
-		if r := []rune(v); len(r) > longText {
-			return fmt.Sprintf("%s… (%d more characters)", string(r[:longText]), len(r)-longText)
+// shorten cuts long texts anywhere in valid JSON. All else stays as it is written: a
+// tool may read what another decoder drops, such as one of two members of one name.
+func shorten(args inference.JSON) inference.JSON {
+	var out strings.Builder
+	for len(args) > 0 {
+		end := 1
+		if args[0] == '"' {
+			for ; args[end] != '"'; end++ {
+				if args[end] == '\\' {
+					end++
+				}
+			}
+			end++
 		}
-	case []any:
-		for i := range v {
-			v[i] = shorten(v[i])
-		}
-	case map[string]any:
-		for name := range v {
-			v[name] = shorten(v[name])
-		}
+		out.WriteString(cut(string(args[:end])))
+		args = args[end:]
 	}
-	return v
+	return inference.JSON(out.String())
+}
+
+// cut cuts a token of JSON if it is a long text.
+func cut(token string) string {
+	var text string
+	if len(token) <= longText || json.Unmarshal([]byte(token), &text) != nil {
+		return token
+	}
+	r := []rune(text)
+	if len(r) <= longText {
+		return token
+	}
+	short, _ := inference.ToJSON(fmt.Sprintf("%s… (%d more characters)", string(r[:longText]), len(r)-longText)) // texts can always be written
+	return string(short)
 }
