@@ -114,7 +114,7 @@ func fits(pattern, text, root string, strict bool) bool {
 func fold(text string) string { return strings.ToLower(strings.ToUpper(text)) }
 
 // longestPath is more than any system takes.
-const longestPath = 64 << 10
+const longestPath = 32 << 10
 
 // readingsOf returns what a tool may take the text for, as paths with slashes. It is not
 // sure when the file system does not tell where a path leads.

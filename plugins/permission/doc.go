@@ -40,8 +40,8 @@
 //
 // # Questions
 //
-// A question shows the call's arguments as they are written, long texts cut, and is bound to exactly these. Someone who
-// answers with the value "always" is not asked again during the run about what the
+// A question shows the call's arguments as they are written, long texts cut, and is
+// bound to exactly these. Someone who answers with the value "always" is not asked again during the run about what the
 // question says that it covers: calls of the tool that the same rule asks about.
 // When nobody can be asked the answer is no, unless "unattended" says otherwise.
 //
