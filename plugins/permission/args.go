@@ -185,20 +185,29 @@ func relative(root, full string) string {
 func follow(name string) (at string, err error) {
 	volume := filepath.VolumeName(name)
 	at = volume + string(filepath.Separator)
+	gone := 0 // how many elements at the end of at are below nothing that exists
 	for _, step := range strings.Split(name[len(volume):], string(filepath.Separator)) {
 		switch step {
 		case "", ".":
 			continue
 		case "..":
-			at = filepath.Dir(at)
+			at, gone = filepath.Dir(at), max(gone-1, 0)
 			continue
 		}
-		at = filepath.Join(at, step)
-		info, err := os.Lstat(at)
-		if errors.Is(err, fs.ErrPermission) {
-			return "", err
+		if !os.IsPathSeparator(at[len(at)-1]) {
+			at += string(filepath.Separator)
 		}
-		if err == nil && info.Mode().Type() == fs.ModeSymlink {
+		if at += step; gone > 0 {
+			gone++
+			continue
+		}
+		info, err := os.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrPermission):
+			return "", err
+		case err != nil:
+			gone = 1
+		case info.Mode().Type() == fs.ModeSymlink:
 			if at, err = filepath.EvalSymlinks(at); err != nil { // it leads to nothing, or to itself
 				return "", err
 			}
