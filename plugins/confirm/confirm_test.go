@@ -251,6 +251,27 @@ func TestAlwaysCovers(t *testing.T) {
 	}
 }
 
+// Arguments that tools may read in several ways are covered only as they are written,
+// although their fingerprint is the same.
+func TestAlwaysCoversOneReading(t *testing.T) {
+	for first, then := range map[string]string{
+		`{"PATH":"evil","path":"a"}`:   `{"path":"a","PATH":"evil"}`,
+		`{"path":"a"}`:                 `{"path":"evil","path":"a"}`,
+		`{"path":"a","text":"\u0062"}`: `{"Text":"evil","text":"b","path":"a"}`,
+		`{"path":"a","text":"b"}`:      "",
+		`{"path":"a","text":"{\"path\":1,\"path\":[[{}],\"path\"]}"}`: "",
+	} {
+		want := 2
+		if then == "" {
+			then, want = first, 1
+		}
+		w := newWorld(t, setup{answers: []phase.Answer{value(`{"choice":"always","covers":"call"}`), {}}}, call("c1", "save", first), call("c2", "save", then))
+		w.run(t)
+		require.Len(t, w.asked, want, then)
+		require.Len(t, w.ran, 3-want, then)
+	}
+}
+
 // Capability G5. Always holds for the run, the thread, or for all runs of the owner, and
 // then until it is taken back.
 func TestAlwaysScopes(t *testing.T) {
@@ -391,6 +412,11 @@ func TestPreviews(t *testing.T) {
 		{`{"path":"raw","text":"1"}`, "{\n  \"path\": \"raw\",\n  \"text\": \"1\"\n}", "", "raw is too long to compare, or no text"},
 		{`{"path":"../a","text":"1"}`, "{\n  \"path\": \"../a\",\n  \"text\": \"1\"\n}", "", "is not below the folder"},
 		{"{\"path\":\"gpj\u202eexe\U000e0041\"}", "{\n  \"path\": \"gpj\\u202eexe\\udb40\\udc41\"\n}", "", "no text in path or text"},
+		{"{\"path\":\"a\u3164\u115f\u034f\ufe0f\u2800b\"}", "{\n  \"path\": \"a\\u3164\\u115f\\u034f\\ufe0f\\u2800b\"\n}", "", "no text in path or text"},
+		{"{\"path\":\"../\u202e\",\"text\":\"1\"}", "{\n  \"path\": \"../\\u202e\",\n  \"text\": \"1\"\n}", "", `../\u202e is not below`},
+		// Tools take the last of these for the path, and may take a path without the space around it.
+		{`{"path":"new","PATH":"notes/a","text":"1"}`, "{\n  \"path\": \"new\",\n  \"PATH\": \"notes/a\",\n  \"text\": \"1\"\n}", "", "more than one member"},
+		{`{"path":" notes/a","text":"1"}`, "{\n  \"path\": \" notes/a\",\n  \"text\": \"1\"\n}", "", "has space around it"},
 	} {
 		w := newWorld(t, setup{options: options, answers: []phase.Answer{{}}}, call("c1", "save", c.args))
 		w.run(t)

@@ -27,7 +27,12 @@ func FileDiff(files fs.FS, pathArg, contentArg string) Previewer {
 		}
 		name, named := args[pathArg].(string)
 		text, given := args[contentArg].(string)
-		if !named || !given {
+		switch {
+		case ambiguous(pc.Call().Args):
+			return "", errors.New("confirm: the arguments have more than one member of a name; which of them counts is not known")
+		case strings.TrimSpace(name) != name:
+			return "", fmt.Errorf("confirm: the path %q has space around it; which file the tool takes is not known", name)
+		case !named || !given:
 			return "", fmt.Errorf("confirm: there is no text in %s or %s to compare", pathArg, contentArg)
 		}
 		name = path.Clean(name)

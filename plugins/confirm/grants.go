@@ -14,7 +14,8 @@ import (
 )
 
 // What was approved beyond one call is kept under what it covers: "all", "tool:NAME" or
-// "call:FINGERPRINT" with the gate.Fingerprint of the call.
+// "call:FINGERPRINT" with the gate.Fingerprint of the call, or of its very text if there
+// are several ways to read its arguments.
 var (
 	// Grants holds the approvals of the run, with how many calls are left, or Forever.
 	Grants = state.NewTable[string]("confirm.grants", state.Options[int64]{})
@@ -38,7 +39,7 @@ func (c Covers) entry(call inference.ToolCall) string {
 	case CoversAll:
 		return "all"
 	case CoversCall:
-		return "call:" + gate.Fingerprint(call)
+		return "call:" + exactly(call)
 	default:
 		return "tool:" + call.Name
 	}

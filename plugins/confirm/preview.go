@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"unicode"
 	"unicode/utf16"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -62,7 +61,7 @@ func (p *plugin) preview(ctx context.Context, pc *phase.Context, o offer) (infer
 	if shows := p.Previews[tool.Name]; shows != nil {
 		diff, err := shows.Preview(ctx, pc)
 		if err != nil {
-			v.DiffError = shorten(err.Error())
+			v.DiffError = shorten(visible(err.Error()))
 		} else {
 			v.Diff = shorten(visible(diff))
 		}
@@ -84,7 +83,7 @@ func visible(text string) string {
 	var out strings.Builder
 	for _, r := range strings.ToValidUTF8(text, "\uFFFD") {
 		switch {
-		case r == '\n' || r == '\t' || unicode.IsPrint(r):
+		case shows(r):
 			out.WriteRune(r)
 		case r > 0xFFFF:
 			high, low := utf16.EncodeRune(r)
