@@ -82,10 +82,15 @@
 // A failure is told apart from a no. As a gate's error, a *ProgramError, it has the
 // cause gate_failed where a no has the cause decided, and it is a notice with its Cause,
 // command and place. An interpreter that cannot open its script exits with 2 as well;
-// that counts as a failure when the script was not there before the start and standard
-// error names it, and likewise a syntax error of the shell's in the command or its
-// script. What cannot be told apart, such as a Python script that does not know its
-// arguments, counts as a no.
+// that counts as a failure when the script was not there before the start and all that
+// standard error has is a line that says so, and likewise a syntax error of the shell's in
+// the command or its script, which the shell is then asked to parse once more (sh -n). What
+// cannot be told apart, such as a Python script that does not know its arguments, counts
+// as a no.
+//
+// A call whose arguments a program could read in another way than the tool, since they
+// have a name twice or in the wrong case, is blocked as if the programs had failed,
+// whatever "fail_open" says.
 //
 // # Programs
 //

@@ -37,6 +37,9 @@ func (p *Plugin) check(ctx context.Context, pc *phase.Context) (gate.Decision, e
 		return gate.Abstain(), nil
 	}
 	name, input, err := p.o.Tools[call.Name].theirs(call)
+	if err == nil {
+		err = oneReading(call.Args, pc.Tool().Schema)
+	}
 	if err != nil {
 		return gate.Decision{}, err
 	}

@@ -62,6 +62,7 @@ func TestFailures(t *testing.T) {
 		"bad json":  {command: `echo '{"decision": "blo'`, cause: exechook.BadOutput, says: "JSON"},
 		"bad word":  {command: `echo '{"decision": "maybe"}'`, cause: exechook.BadOutput, says: "maybe"},
 		"too long":  {command: `printf '{"reason": "%09999d"}' 1`, cause: exechook.BadOutput, says: "of which 4096 count"},
+		"too late":  {command: `printf '%9999s{"decision":"block"}' ''`, cause: exechook.BadOutput, says: "of which 4096 count"},
 		// What an interpreter says and exits with when its script is not there.
 		"no script": {
 			command: `sh "$CLAUDE_PROJECT_DIR"/run/python3 ./gone.py`, cause: exechook.Exited, says: "status 1",
@@ -137,6 +138,11 @@ func TestNoIsNotTakenForAMissingScript(t *testing.T) {
 		"removes":      "rm guard.sh; echo \"guard.sh: cannot open\" >&2; exit 2",
 		"linter":       "echo \"other.sh: line 3: syntax error\" >&2; exit 2",
 		"silent":       "exit 2",
+		// What it tells about may be what the model wrote.
+		"shell":      "echo \"sh: 1: Syntax error: not this\" >&2; exit 2",
+		"shell line": "echo \"denied:\nsh: line 1: syntax error\" >&2; exit 2",
+		"itself":     "echo \"$0: line 3: syntax error\" >&2; exit 2",
+		"itself 2":   "echo \"$0: 3: Syntax error\" >&2; exit 2",
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStage(t)
@@ -159,6 +165,33 @@ func TestNoIsNotTakenForAMissingOptionValue(t *testing.T) {
 	s.play(bash("c", "ls"))
 	require.Empty(t, s.ran)
 	require.Equal(t, "blocked: never", s.result("c").Content)
+
+	s = newStage(t)
+	require.NoError(t, os.WriteFile(filepath.Join(s.dir, "python3"), []byte("#!/bin/sh\necho 'no exfiltration, and no x' >&2\nexit 2\n"), 0o700))
+	s.on(exechook.PreToolUse, "", `./python3 -X pycache_prefix=/none/x ./guard.py`, failOpen(true))
+	s.play(bash("c", "ls"))
+	require.Empty(t, s.ran)
+	require.Equal(t, "blocked: no exfiltration, and no x", s.result("c").Content)
+}
+
+// A program that reads an argument by its name must not see another one than the tool: a
+// call that has one twice, in whatever case, or one that is only nearly the tool's, does
+// not get by.
+func TestAmbiguousArguments(t *testing.T) {
+	for args, runs := range map[string]bool{
+		`{"command":"ls"}`:                              true,
+		`{"command":"ls","Command":"rm -rf /"}`:         false,
+		`{"command":"rm -rf /","command":"ls"}`:         false,
+		`{"Command":"rm -rf /"}`:                        false,
+		`{"command":"ls","more":{"a":[{"b":1}]}}`:       true,
+		`{"command":"ls","more":{"a":[{"b":1,"B":2}]}}`: false,
+		`{"command":"ls","more":[{"a":1},{"a":2}]}`:     true,
+	} {
+		s := newStage(t)
+		s.on(exechook.PreToolUse, "Bash", s.script("guard.sh", `case "$(cat)" in *'"command":"rm'*) echo no >&2; exit 2;; esac`), failOpen(true))
+		s.play(enginetest.Call("c", "shell", inference.JSON(args)))
+		require.Equal(t, runs, len(s.ran) == 1, "%s: %s", args, s.result("c").Content)
+	}
 }
 
 // What programs read: the names that agents use, for the tool and its arguments.

@@ -101,8 +101,8 @@ func (m *memo) question(t gate.Ticket) (key callKey, q question, ok bool) {
 	defer m.mu.Unlock()
 	for el := m.recent.Front(); el != nil; el = el.Next() {
 		c := el.Value.(*callMemo)
-		// A ticket's id begins with that of its run.
-		if q, ok := c.asked[t.Fingerprint]; ok && c.call == t.Call && strings.HasPrefix(t.ID, c.run) {
+		// A ticket's id begins with that of its run and a slash.
+		if q, ok := c.asked[t.Fingerprint]; ok && c.call == t.Call && strings.HasPrefix(t.ID, c.run+"/") {
 			return c.callKey, q, true
 		}
 	}

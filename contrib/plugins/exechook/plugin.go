@@ -280,14 +280,17 @@ func (p *Plugin) runOne(ctx context.Context, r Rule, stdin []byte) outcome {
 	e := l.run(ctx)
 	stderr := e.stderr.text()
 	if e.cause == "" && e.code == 2 {
-		e.cause, e.detail = s.blame(shell, stderr)
+		cause, detail, parse := s.blame(l, shell, stderr)
+		if parse == nil || l.with(parse).refuses(ctx) {
+			e.cause, e.detail = cause, detail
+		}
 	}
 	switch {
 	case e.cause != "":
 		return failed(e.cause, e.detail, stderr)
 	case e.code == 2:
 		out.reply = Reply{Opinion: Deny, Reason: stderr}
-	case e.stdout.cut() && bytes.HasPrefix(bytes.TrimSpace(e.stdout.kept), []byte("{")):
+	case e.stdout.cut() && (len(bytes.TrimSpace(e.stdout.kept)) == 0 || bytes.TrimSpace(e.stdout.kept)[0] == '{'):
 		return failed(BadOutput, fmt.Sprintf("the output has %d bytes, of which %d count", e.stdout.total, p.o.MaxOutput), stderr)
 	case e.stdout.cut():
 		out.reply, _ = ParseReply(r.Event, []byte(e.stdout.text()))

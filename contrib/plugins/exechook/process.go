@@ -78,6 +78,18 @@ func (l launch) run(ctx context.Context) (e ended) {
 	return e
 }
 
+// with returns a launch of another program in the same place, without any input.
+func (l launch) with(argv []string) launch {
+	l.argv, l.stdin = argv, nil
+	return l
+}
+
+// refuses runs the program and reports whether it ended by itself with an error.
+func (l launch) refuses(ctx context.Context) bool {
+	e := l.run(ctx)
+	return e.code == 2 || e.cause == Exited
+}
+
 func startCause(err error) Cause {
 	switch {
 	case errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist):

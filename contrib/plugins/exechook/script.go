@@ -2,6 +2,7 @@ package exechook
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -12,9 +13,11 @@ import (
 // An interpreter that cannot open its script exits with 2, as Python and dash do, and
 // so does a shell that cannot parse it: the very code that means no. What follows
 // tells these from a no, on evidence that a program which ran does not leave: the
-// command names an interpreter and a file that was not there when it started, and the
-// error output names that file; or the error output is a shell's complaint about the
-// syntax of the very script or command.
+// command names an interpreter and a file that was not there when it started, and all
+// that the error output has is a complaint that names it; or the error output has a
+// shell's complaint about the syntax of the script or command, and the shell, asked to
+// parse it and no more, complains too. An error output alone proves nothing: a program
+// may well repeat there what the model wrote.
 
 var interpreter = regexp.MustCompile(`^(sh|bash|dash|zsh|ksh|ash|python[0-9.]*|pypy[0-9.]*|node|nodejs|bun|tsx|ruby|perl|php|lua|Rscript|uv|deno)$`)
 
@@ -24,6 +27,8 @@ var assignment = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
 // should be in. The zero script is none that was found.
 type script struct {
 	word    string // as in the command, with variables expanded
+	path    string // where it is
+	by      string // the interpreter in the command, if there is one
 	missing bool   // it could not be opened
 }
 
@@ -56,7 +61,7 @@ func findScript(words []string, dir string) script {
 	case len(words) == 0:
 		return script{}
 	case !interpreter.MatchString(filepath.Base(words[0])):
-		return script{word: words[0]} // the shell has a code of its own for one that is missing
+		return script{word: words[0], path: within(dir, words[0])} // the shell has a code of its own for one that is missing
 	}
 	for _, w := range words[1:] {
 		switch {
@@ -65,7 +70,7 @@ func findScript(words []string, dir string) script {
 		case strings.HasPrefix(w, "-") || !strings.ContainsAny(w, "/."):
 			continue // an option, or the value of one
 		}
-		return script{word: w, missing: !readable(within(dir, w))}
+		return script{word: w, path: within(dir, w), by: words[0], missing: !readable(within(dir, w))}
 	}
 	return script{}
 }
@@ -87,21 +92,56 @@ func readable(path string) bool {
 	return true
 }
 
-// blame returns the cause when a program that exited with 2 did not say no.
-func (s script) blame(shell, stderr string) (Cause, string) {
-	if s.missing && strings.Contains(stderr, filepath.Base(s.word)) {
-		return NoScript, s.word + " could not be opened"
+// blame returns the cause when a program that exited with 2 may not have said no. It is
+// to be believed only if parse, the arguments of a shell that parses what is blamed, fails.
+func (s script) blame(l launch, shell, stderr string) (cause Cause, detail string, parse []string) {
+	if s.missing && !strings.Contains(stderr, "\n") && strings.Contains(stderr, filepath.Base(s.word)) && noFile.MatchString(stderr) {
+		return NoScript, s.word + " could not be opened", nil
 	}
-	names := []string{shell, filepath.Base(shell), s.word}
 	for line := range strings.Lines(stderr) {
-		for _, name := range names {
+		for _, name := range []string{shell, filepath.Base(shell), s.word} {
 			rest, ok := strings.CutPrefix(line, name+": ")
-			if ok && name != "" && syntaxError.MatchString(rest) {
-				return BadScript, "the shell could not parse " + name
+			switch {
+			case !ok || name != s.word && shell == "" || !syntaxError.MatchString(rest):
+			case name != s.word:
+				return BadScript, "the shell could not parse the command", []string{shell, "-n", "-c", l.argv[len(l.argv)-1]}
+			case s.shell() != "":
+				return BadScript, "the shell could not parse " + name, []string{s.shell(), "-n", s.path}
 			}
 		}
 	}
-	return "", ""
+	return "", "", nil
+}
+
+// noFile is how interpreters that exit with 2 tell that they could not open a script, and
+// a shell that there is no folder.
+var noFile = regexp.MustCompile(`can't open |cannot open |can't cd to |Can't open `)
+
+var shells = regexp.MustCompile(`^(sh|bash|dash|zsh|ksh|ash)$`)
+
+// shell returns the shell that runs the script, "" if that is none.
+func (s script) shell() string {
+	words := []string{s.by}
+	if s.by == "" {
+		head := make([]byte, 256)
+		info, err := os.Stat(s.path)
+		if err != nil || !info.Mode().IsRegular() { // opening a pipe would take part in it
+			return ""
+		}
+		if f, err := os.Open(s.path); err == nil {
+			n, _ := io.ReadFull(f, head) // a short one is no error
+			_ = f.Close()                // only read
+			line, _, _ := strings.Cut(string(head[:n]), "\n")
+			rest, _ := strings.CutPrefix(line, "#!")
+			words = strings.Fields(rest)
+		}
+	}
+	for _, w := range words {
+		if shells.MatchString(filepath.Base(w)) {
+			return w
+		}
+	}
+	return ""
 }
 
 // syntaxError is how dash and bash go on after the name of what they could not parse.

@@ -112,7 +112,7 @@ type toolArgs map[string]any
 
 func (s *stage) tools(r *engine.Registrar) error {
 	for _, name := range []string{"shell", "write_file", "mcp__disk__wipe", "fail"} {
-		spec := inference.ToolSpec{Name: name, Kind: "exec"}
+		spec := inference.ToolSpec{Name: name, Kind: "exec", Schema: `{"type":"object","properties":{"command":{"type":"string"}}}`}
 		r.Tool(engine.NewTool(spec, func(_ context.Context, pc *phase.Context, _ toolArgs) (engine.Output, error) {
 			s.mu.Lock()
 			defer s.mu.Unlock()
