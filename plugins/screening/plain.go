@@ -1,6 +1,7 @@
 package screening
 
 import (
+	"html"
 	"strconv"
 	"strings"
 	"unicode"
@@ -12,7 +13,7 @@ import (
 // what reads as an escape may be a part of a word.
 func forms(text string) []string {
 	read := plain(text, symbol)
-	if !strings.ContainsAny(text, "\\&<\x1b") {
+	if !strings.ContainsAny(text, "\\&<\x1b\u009b") {
 		return []string{read}
 	}
 	return []string{read, plain(text, utf8.DecodeRuneInString)}
@@ -55,15 +56,20 @@ func symbol(s string) (rune, int) {
 	case '<':
 		return tag(s)
 	case 0x1b:
-		return sequence(s)
-	default:
-		return utf8.DecodeRuneInString(s)
+		if strings.HasPrefix(s, "\x1b[") {
+			return sequence(s, len("\x1b["))
+		}
+	case 0xc2:
+		if strings.HasPrefix(s, "\u009b") { // the same in one character
+			return sequence(s, len("\u009b"))
+		}
 	}
+	return utf8.DecodeRuneInString(s)
 }
 
 // escape reads an escape of a JSON string.
 func escape(s string) (rune, int) {
-	if len(s) > 1 && strings.IndexByte("nrt", s[1]) >= 0 {
+	if len(s) > 1 && strings.IndexByte("nrtfb", s[1]) >= 0 {
 		return ' ', 2
 	}
 	r, ok := unit(s)
@@ -85,29 +91,22 @@ func unit(s string) (rune, bool) {
 	return rune(n), err == nil
 }
 
-// entities are the named characters of HTML that matter here.
-var entities = map[string]rune{"nbsp": ' ', "lt": '<', "gt": '>', "amp": '&', "quot": '"', "apos": '\'', "shy": dropped, "zwnj": dropped, "zwj": dropped}
-
-// entity reads a character reference of HTML.
+// entity reads a character reference of HTML. A number may come without a semicolon.
 func entity(s string) (rune, int) {
-	const longest = len("&#x10ffff;")
-	end := strings.IndexByte(s[:min(len(s), longest)], ';')
-	if end < 2 {
+	n := 1
+	if numeric := strings.HasPrefix(s, "&#"); numeric {
+		n = len(s) - len(strings.TrimLeft(s[2:], "xX0123456789abcdefABCDEF"))
+	}
+	const longest = len("CounterClockwiseContourIntegral;")
+	if end := strings.IndexByte(s[n:min(len(s), n+longest)], ';'); end == 0 || end > 0 && n == 1 {
+		n += end + 1
+	}
+	read := html.UnescapeString(s[:n])
+	r, size := utf8.DecodeRuneInString(read)
+	if read == s[:n] || size == 0 {
 		return '&', 1
 	}
-	name := strings.ToLower(s[1:end])
-	if r, ok := entities[name]; ok {
-		return r, end + 1
-	}
-	digits, numeric := strings.CutPrefix(name, "#")
-	base := 10
-	if hex, ok := strings.CutPrefix(digits, "x"); ok {
-		digits, base = hex, 16
-	}
-	if n, err := strconv.ParseUint(digits, base, 21); numeric && err == nil {
-		return rune(n), end + 1
-	}
-	return '&', 1
+	return r, n - (len(read) - size)
 }
 
 // inline and blocks are the elements of HTML whose tags text may be broken up with; the
@@ -136,17 +135,14 @@ func tag(s string) (rune, int) {
 	}
 }
 
-// sequence reads what sets the colour in a terminal.
-func sequence(s string) (rune, int) {
-	const longest = 32
-	i := 2
-	for i < min(len(s), longest) && (s[i] >= '0' && s[i] <= '9' || s[i] == ';') {
-		i++
+// sequence reads what sets the colour in a terminal; introducer is how many bytes it
+// begins with.
+func sequence(s string, introducer int) (rune, int) {
+	rest := strings.TrimLeft(s[introducer:], "0123456789;:")
+	if strings.HasPrefix(rest, "m") {
+		return dropped, len(s) - len(rest) + 1
 	}
-	if i < len(s) && s[1] == '[' && s[i] == 'm' {
-		return dropped, i + 1
-	}
-	return dropped, 1
+	return dropped, introducer
 }
 
 // simple returns what a character is in the plain form: itself, another one, a space,
@@ -173,12 +169,19 @@ func simple(r rune) rune {
 		return simple(r - 0xff01 + '!')
 	case r >= 0x1d400 && r <= 0x1d6a3: // mathematical letters, alphabet by alphabet
 		return simple('A' + (r-0x1d400)%52%26)
-	case r >= 0x24b6 && r <= 0x24e9: // circled letters
-		return simple('A' + (r-0x24b6)%26)
-	case unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Mn, r) || unicode.Is(unicode.Cc, r) || unicode.Is(unicode.Me, r):
-		return dropped
-	case unicode.IsSpace(r) || unicode.Is(unicode.Zs, r) || r == '\u2800' || r == '\u3164': // the last two look like one
+	case r >= 0x249c && r <= 0x24e9: // letters in brackets, and in circles
+		return simple('A' + (r-0x249c)%26)
+	case r >= 0x1f110 && r <= 0x1f189 && (r-0x1f110)%32 < 26: // capitals in brackets, squares and circles
+		return simple('A' + (r-0x1f110)%32)
+	case r == '\u2800' || r == '\u3164' || r == '\uffa0': // they look like a space
 		return ' '
+	case unicode.In(r, unicode.Cf, unicode.Mn, unicode.Cc, unicode.Me, unicode.Other_Default_Ignorable_Code_Point):
+		return dropped
+	case unicode.IsSpace(r) || unicode.Is(unicode.Zs, r):
+		return ' '
+	}
+	if same, ok := capitals[r]; ok {
+		return same
 	}
 	r = unicode.ToLower(r)
 	if same, ok := lookalikes[r]; ok {
@@ -187,14 +190,42 @@ func simple(r rune) rune {
 	return r
 }
 
-// lookalikes are small letters and marks that look like others.
+// capitals are letters that look like Latin ones other than those that their small ones
+// look like.
+var capitals = map[rune]rune{'Ν': 'n', 'Η': 'h', 'Υ': 'y', 'Ζ': 'z', 'Μ': 'm'}
+
+// lookalikes are small letters and marks that look like others: those of Greek and
+// Cyrillic, those with accents, and those of mathematics outside of its alphabets.
 var lookalikes = func() map[rune]rune {
 	m := map[rune]rune{'’': '\'', '‘': '\'', 'ʼ': '\'', '“': dropped, '”': dropped, '„': dropped, '«': dropped, '»': dropped,
 		'–': '-', '—': '-', '‐': '-', '‑': '-', '：': ':', '，': ',', 'ı': 'i', 'ſ': 's', 'ɡ': 'g', 'ɑ': 'a'}
 	for latin, others := range map[rune]string{
-		'a': "аαàáâãäåā", 'b': "ьвβ", 'c': "сϲçćč", 'd': "ԁď", 'e': "еεèéêëēě", 'h': "һн", 'i': "іιìíîï", 'j': "јϳ", 'k': "кκ",
-		'l': "ӏł", 'm': "м", 'n': "пηñńň", 'o': "оοòóôõöøō", 'p': "рρ", 'q': "ԛ", 'r': "гřŕ", 's': "ѕšś", 't': "тτťţ",
-		'u': "υùúûüū", 'v': "ѵν", 'w': "ԝω", 'x': "хχ", 'y': "уγýÿ", 'z': "źžż",
+		'a': "аα" + "àáâãäåāăąǎǟǡǻȁȃȧḁạảấầẩẫậắằẳẵặ",
+		'b': "ьвβ" + "ḃḅḇƀ" + "ℬ",
+		'c': "сϲ" + "çćĉċčḉ" + "ℂℭ",
+		'd': "ԁ" + "ďḋḍḏḑḓđ" + "ⅅⅆ",
+		'e': "еε" + "èéêëēĕėęěȅȇȩḕḗḙḛḝẹẻẽếềểễệ" + "ℯℰⅇ",
+		'f': "ḟ" + "ℱ",
+		'g': "ĝğġģǧǵḡ" + "ℊ",
+		'h': "һн" + "ĥȟḣḥḧḩḫẖħ" + "ℋℌℍℎ",
+		'i': "іι" + "ìíîïĩīĭįǐȉȋḭḯỉịɨ" + "ℐℑℹⅈ𝚤",
+		'j': "јϳ" + "ĵǰ" + "ⅉ𝚥",
+		'k': "кκ" + "ķǩḱḳḵ",
+		'l': "ӏ" + "ĺļľḷḹḻḽł" + "ℒℓ",
+		'm': "м" + "ḿṁṃ" + "ℳ",
+		'n': "пη" + "ñńņňǹṅṇṉṋ" + "ℕ",
+		'o': "оο" + "òóôõöōŏőơǒǫǭȍȏȫȭȯȱṍṏṑṓọỏốồổỗộớờởỡợøǿ" + "ℴ",
+		'p': "рρ" + "ṕṗ" + "ℙ",
+		'q': "ԛ" + "ℚ",
+		'r': "г" + "ŕŗřȑȓṙṛṝṟ" + "ℛℜℝ",
+		's': "ѕ" + "śŝşšșṡṣṥṧṩ",
+		't': "тτ" + "ţťțṫṭṯṱẗŧ",
+		'u': "υ" + "ùúûüũūŭůűųưǔǖǘǚǜȕȗṳṵṷṹṻụủứừửữự",
+		'v': "ѵν" + "ṽṿ",
+		'w': "ԝω" + "ŵẁẃẅẇẉẘ",
+		'x': "хχ" + "ẋẍ",
+		'y': "уγ" + "ýÿŷȳẏẙỳỵỷỹ",
+		'z': "źżžẑẓẕ" + "ℤℨ",
 	} {
 		for _, other := range others {
 			m[other] = latin

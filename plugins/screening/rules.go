@@ -97,12 +97,12 @@ func Rules() []string {
 
 // hiddenText returns the text in such characters, as ASCII.
 func hiddenText(text string) string {
-	// A flag of a region is written with up to this many of them.
-	const flag, most = '\U0001F3F4', 7
+	// A flag of a region is written with up to this many of them, of which the last ends it.
+	const flag, most, last = '\U0001F3F4', 7, 0x7f
 	var b strings.Builder
 	before, row := rune(0), []rune(nil)
 	end := func(next rune) {
-		if before != flag || len(row) > most {
+		if before != flag || len(row) > most || len(row) > 0 && row[len(row)-1] != last {
 			b.WriteString(string(row))
 		}
 		before, row = next, row[:0]
