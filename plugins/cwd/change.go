@@ -40,7 +40,7 @@ func (p plugin) change(_ context.Context, pc *phase.Context, in changeArgs) (eng
 	if c.New, err = p.enter(c.Old, in.Directory); err != nil {
 		return engine.Output{}, err
 	}
-	out := engine.Text("the working directory is " + c.New)
+	out := engine.Text("the working directory is " + quoted(c.New))
 	if out.Details, err = inference.ToJSON(c); err != nil {
 		return engine.Output{}, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"strconv"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
@@ -112,9 +114,21 @@ func (p plugin) changed(_ context.Context, _ *phase.Context, c Change) (cmd phas
 func tell(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
 	was, is := told.Get(pc.Snapshot()), Dir.Get(pc.Snapshot())
 	if was != is {
-		text := fmt.Sprintf("The working directory is now %s (before: %s).", is, was)
+		text := fmt.Sprintf("The working directory is now %s (before: %s).", quoted(is), quoted(was))
 		cmd.Update(told.With(is))
 		cmd.Schedule(engine.AddContext.New(engine.ContextArgs{Message: inference.System(text)}))
 	}
 	return cmd, nil
+}
+
+// quoted returns a path as the model is told it. What a folder is called may be somebody
+// else's choice, so a name with anything unusual in it is put in quotes, in one line.
+func quoted(dir string) string {
+	usual := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("/._-+@", r)
+	}
+	if strings.ContainsFunc(dir, func(r rune) bool { return !usual(r) }) {
+		return strconv.Quote(dir)
+	}
+	return dir
 }

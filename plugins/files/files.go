@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -152,11 +153,18 @@ func (p *Plugin) Close(context.Context) error { return p.root.Close() }
 // without what is excluded. It is read-only and works until Close.
 func (p *Plugin) FS() fs.FS { return p.tree }
 
+// longestPath is the number of bytes that a path may have. Longer ones cannot be opened
+// by most programs, though folders could be made for them one by one.
+const longestPath = 4096
+
 // clean turns what a model wrote into a path of the tree.
 func clean(name string) (string, error) {
 	c := path.Clean(strings.TrimSpace(name))
-	if !fs.ValidPath(c) {
-		return "", fmt.Errorf("%w %q: use a path with slashes, relative to the directory and inside it", ErrPath, name)
+	if len(c) > longestPath {
+		return "", fmt.Errorf("%w %q...: it is too long", ErrPath, cutText(c, longLine))
+	}
+	if _, err := filepath.Localize(c); err != nil { // with a backslash it would be several elements to Windows
+		return "", fmt.Errorf("%w %q: use a path with slashes, relative to the directory and inside it", ErrPath, c)
 	}
 	return c, nil
 }

@@ -242,6 +242,29 @@ func TestOutOfBounds(t *testing.T) {
 }
 
 // The view for other plugins is a proper file system.
+// A path that no file system takes is refused at once, and makes no folders.
+func TestLongPaths(t *testing.T) {
+	dir := folder(t, map[string]string{"a/b": "x"})
+	p := open(t, dir, files.Options{Hide: []string{"hidden"}})
+	long := strings.Repeat("a/", 300_000) + "b"
+	for tool, args := range map[string]map[string]any{
+		files.WriteTool: {"path": long, "content": "x"}, files.EditTool: {"path": long, "old": "x", "new": "y"},
+		files.ReadTool: {"path": long}, files.ListTool: {"path": long}, files.SearchTool: {"path": long, "pattern": "x"},
+	} {
+		r := use(t, p, tool, args)
+		require.True(t, r.IsError, tool)
+		require.Contains(t, r.Content, "too long", tool)
+		require.Less(t, len(r.Content), 1000, tool)
+	}
+	entries, err := os.ReadDir(filepath.Join(dir, "a"))
+	require.NoError(t, err)
+	require.Len(t, entries, 1)
+	r := use(t, p, files.ReadTool, map[string]any{"path": "./a/x/../b" + strings.Repeat("/.", 10_000)})
+	require.False(t, r.IsError, "what counts is what is left of it")
+	r = use(t, p, files.WriteTool, map[string]any{"path": "a\x00b", "content": "x"})
+	require.Contains(t, r.Content, "unusable path")
+}
+
 func TestFS(t *testing.T) {
 	p := open(t, folder(t, garden), files.Options{Hide: []string{"b/empty.txt"}})
 	require.NoError(t, fstest.TestFS(p.FS(), "a.go", "b/c.go", "b/d.md", "Makefile", "bin", "void"))
