@@ -11,7 +11,8 @@
 // links. Every plugin may change it with Dir.With, which refuses what is no such path;
 // whether there is such a folder, whoever works in it sees, as plugins/shell does. The
 // model is told of a change before it is asked the next time, whoever made it, also
-// between two runs.
+// between two runs; a name with anything unusual in it is then in quotes, since whoever
+// made a folder chose its name.
 //
 // # Taking part
 //

@@ -210,6 +210,7 @@ func world(t *testing.T, sections map[string]inference.JSON, resolver gate.Resol
 		r.Tool(engine.NewTool(inference.ToolSpec{Name: "shell", Kind: "exec"}, func(_ context.Context, _ *phase.Context, in struct {
 			Command string            `json:"command"`
 			Timeout int               `json:"timeout"`
+			Seconds int               `json:"timeout_seconds"`
 			Env     map[string]string `json:"env"`
 		}) (engine.Output, error) {
 			ran = append(ran, in.Command)
@@ -235,6 +236,7 @@ func TestGate(t *testing.T) {
 	calls := map[inference.JSON]string{
 		`{"command":"ls -l"}`:                  `approve allowed by "ls *"`,
 		`{"command":"ls","timeout":5}`:         `approve allowed by "ls *"`,
+		`{"command":"ls","timeout_seconds":5}`: `approve allowed by "ls *"`,
 		`{"command":"reboot"}`:                 `abstain not approved: no rule allows reboot with these arguments`,
 		`{"command":"ls; rm x"}`:               `block the command line is denied: it runs what the rule "rm" denies`,
 		`{"command":"ls","env":{"PATH":"/x"}}`: `abstain not approved: the argument env may change what the command line does`,

@@ -6,7 +6,7 @@
 //	  "allow": ["ls *", "git status", "git log *", "go test ./...",
 //	            {"run": "head", "flags": ["-n*"]}, {"run": "env *", "wraps": true}],
 //	  "deny":  ["git push", "rm"],
-//	  "tools": [{"tool": "shell", "argument": "command", "others": ["timeout", "description"]}]
+//	  "tools": [{"tool": "shell", "argument": "command", "others": ["timeout_seconds"]}]
 //	}
 //
 // Register it with [New]. It has no state. Where it is not sure it abstains, and never

@@ -35,7 +35,7 @@ type Settings struct {
 	// words of a rule, and flags between them, count as denied too.
 	Deny []Rule `json:"deny"`
 	// Tools are the shells; the default is the argument "command" of "shell", beside which
-	// "timeout" and "description" may be.
+	// "timeout", "timeout_seconds" and "description" may be.
 	Tools []Shell `json:"tools"`
 	// Variables are the names that a line may set, in loops and by assignment; the default
 	// is i, f, file, dir, name, line and item.
@@ -53,7 +53,7 @@ func defaults() Settings {
 // left out would be filled in from it.
 func (s Settings) shells() []Shell {
 	if s.Tools == nil {
-		return []Shell{{Tool: "shell", Argument: "command", Others: []string{"timeout", "description"}}}
+		return []Shell{{Tool: "shell", Argument: "command", Others: []string{"timeout", "timeout_seconds", "description"}}}
 	}
 	return s.Tools
 }
