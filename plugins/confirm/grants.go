@@ -80,10 +80,11 @@ func granted(pc *phase.Context, s Settings) (entry string, left int64, ok bool) 
 func key(pc *phase.Context) string { return fmt.Sprintf("%d/%s", pc.Run().Step, pc.Call().ID) }
 
 // own reports whether the call is of the very run whose state is looked at, and not of a
-// delegate of it.
+// delegate of it: not even if that has the id and the arguments of one that runs already.
 func own(pc *phase.Context) bool {
 	c, ok := engine.ToolCalls.Get(pc.Snapshot(), pc.Call().ID)
-	return ok && c.Call == pc.Call()
+	judged := pc.Phase() != phase.ToolGate || c.Status == engine.CallNew || c.Status == engine.CallResuming
+	return ok && judged && c.Call == pc.Call()
 }
 
 // Approval is an approval to keep across runs.

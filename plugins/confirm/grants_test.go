@@ -251,6 +251,20 @@ func TestDelegates(t *testing.T) {
 	}
 }
 
+// A yes to the parent's call is none to a delegate's that looks the same, also by its id.
+func TestDelegateWithTheParentsID(t *testing.T) {
+	for _, how := range []engine.ToolExecution{engine.ToolsParallel, engine.ToolsSequential} {
+		w := newWorld(t, setup{section: `{"except":["kind:delegate"]}`, answers: []phase.Answer{{Approved: true}, {}}, change: func(config *engine.Config) {
+			config.Agents = []engine.AgentSpec{{ID: "helper", Description: "saves", ModelID: "helper", ActiveHookFilter: []string{"tools"}}}
+			config.Models = map[string]inference.Model{"helper": enginetest.NewScript(call("c1", "save", `{"path":"a"}`), enginetest.Say("saved"))}
+		}}, call("c1", "save", `{"path":"a"}`).And(enginetest.Call("d1", engine.DelegatePrefix+"helper", map[string]string{"input": "save it"})))
+		w.spec.Delegates, w.spec.ToolExecution = []string{"helper"}, how
+		w.run(t)
+		require.Len(t, w.asked, 2)
+		require.Len(t, w.ran, 1)
+	}
+}
+
 // Against a simple model: which of random calls are asked about, with random answers.
 func TestGrantsAgainstAModel(t *testing.T) {
 	for seed := range uint64(60) {
