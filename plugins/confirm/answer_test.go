@@ -1,14 +1,19 @@
 package confirm_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"testing/fstest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/confirm"
 )
 
@@ -119,4 +124,45 @@ func number(t *testing.T, text string) (n int) {
 		n = 10*n + int(text[i]-'0')
 	}
 	return n
+}
+
+// twice is a simple model of what is looked for: does an object in value have two members
+// of one name?
+func twice(value []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	open, err := dec.Token()
+	names := []string{}
+	for err == nil && dec.More() && (open == json.Delim('{') || open == json.Delim('[')) {
+		if open == json.Delim('{') {
+			name, _ := dec.Token()
+			if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name.(string)) }) {
+				return true
+			}
+			names = append(names, name.(string))
+		}
+		var inner json.RawMessage
+		if err = dec.Decode(&inner); err == nil && twice(inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzReadings compares files only if there is one way to read the arguments.
+func FuzzReadings(f *testing.F) {
+	for _, seed := range []string{`{"path":"a","text":"b"}`, `{"path":"a","PATH":"b"}`, `[{"a":1},{"a":[{"b":2,"\u0042":3}]}]`, `{"o":{"k":1,"\u212a":2}}`, `{"a":{},"b":[],"a":null}`, `"x"`, `{"\ud800":1,"\udfff":2}`} {
+		f.Add(seed)
+	}
+	compare := confirm.FileDiff(fstest.MapFS{}, "path", "text")
+	f.Fuzz(func(t *testing.T, args string) {
+		if !json.Valid([]byte(args)) {
+			t.Skip()
+		}
+		var object map[string]any
+		call := inference.ToolCall{ID: "c", Name: "save", Args: inference.JSON(args)}
+		_, err := compare.Preview(t.Context(), phase.NewContext(phase.Frame{Call: &phase.CallFrame{Call: call}}))
+		if json.Unmarshal([]byte(args), &object) == nil {
+			require.Equal(t, twice([]byte(args)), err != nil && strings.Contains(err.Error(), "more than one member"), "%v", err)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package permission_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -171,21 +172,39 @@ func TestUnattended(t *testing.T) {
 	require.Len(t, res.Tickets, 1)
 }
 
-// A question stays small, however large the arguments are.
-// A question shows arguments as they are written: every member, every digit.
-func TestPreviewIsExact(t *testing.T) {
-	const args = `{"o":{"a":1},"o":{"b":"<x>\u202e"},"n":9007199254740993,"path":"a","PATH":"b"}`
+// shownOf returns the arguments that the question about a call shows.
+func shownOf(t testing.TB, args inference.JSON) inference.JSON {
+	t.Helper()
 	who := &answering{}
 	config, _ := enginetest.Config(t, permission.New(), tools(map[string]int{}))
 	config.Resolver = who
-	config.Model = enginetest.NewScript(enginetest.Call("c", "save", inference.JSON(args)), enginetest.Say("done"))
+	config.Model = enginetest.NewScript(enginetest.Call("c", "save", args), enginetest.Say("done"))
 	_, err := enginetest.Engine(t, config).Run(t.Context(), spec(`{}`), engine.Prompt("go"))
 	require.NoError(t, err)
+	require.Len(t, who.asked, 1)
 	var shown permission.Preview
 	require.NoError(t, who.asked[0].Params.Decode(&shown))
-	require.Equal(t, inference.JSON(args), shown.Args)
+	return shown.Args
 }
 
+// A question shows arguments as they are written: every member, every digit.
+func FuzzPreview(f *testing.F) {
+	f.Add(`{"o":{"a":1},"o":{"b":"<x>\u202e\\\""},"n":9007199254740993,"path":"a","PATH":"b"}`)
+	f.Add(`{"":[1e5,-0.0,null,true,"\ud800"], "x" : {} }`)
+	f.Add(`{"long":"` + strings.Repeat("x", 5000) + `"}`)
+	f.Fuzz(func(t *testing.T, args string) {
+		if !json.Valid([]byte(args)) || json.Unmarshal([]byte(args), &map[string]any{}) != nil || args == "null" {
+			t.Skip()
+		}
+		shown := shownOf(t, inference.JSON(args))
+		require.True(t, shown.Valid())
+		if len(args) <= 4000 {
+			require.Equal(t, inference.JSON(args).Compact(), shown)
+		}
+	})
+}
+
+// A question stays small, however large the arguments are.
 func TestPreviewIsCut(t *testing.T) {
 	who := &answering{answers: []phase.Answer{{}}}
 	eng := build(t, func(c *engine.Config) {

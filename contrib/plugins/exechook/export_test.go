@@ -26,3 +26,6 @@ func Remembered(p *Plugin) int {
 	defer p.memo.mu.Unlock()
 	return p.memo.recent.Len()
 }
+
+// OneReading reports whether programs may read arguments in another way than a tool.
+func OneReading(args, schema inference.JSON) error { return oneReading(args, schema) }

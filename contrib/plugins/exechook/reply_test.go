@@ -1,6 +1,10 @@
 package exechook_test
 
 import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -99,4 +103,40 @@ func TestToolNames(t *testing.T) {
 		require.Equal(t, "own", name)
 		require.Equal(t, want, string(input))
 	}
+}
+
+// twice is a simple model of what is looked for: does an object in value have two members
+// of one name?
+func twice(value []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(value))
+	open, err := dec.Token()
+	names := []string{}
+	for err == nil && dec.More() && (open == json.Delim('{') || open == json.Delim('[')) {
+		if open == json.Delim('{') {
+			name, _ := dec.Token()
+			if slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, name.(string)) }) {
+				return true
+			}
+			names = append(names, name.(string))
+		}
+		var inner json.RawMessage
+		if err = dec.Decode(&inner); err == nil && twice(inner) {
+			return true
+		}
+	}
+	return false
+}
+
+// FuzzOneReading refuses arguments in which a name is there twice, and no others as long
+// as nothing is known of a tool.
+func FuzzOneReading(f *testing.F) {
+	for _, seed := range []string{`{"a":1,"b":{"a":2}}`, `{"path":"a","PATH":"b"}`, `[{"a":1},{"a":[{"b":2,"\u0042":3}]}]`, `{"o":{"k":1,"\u212a":2}}`, `{"a":{},"b":[],"a":null}`, `"x"`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, args string) {
+		if !json.Valid([]byte(args)) {
+			t.Skip()
+		}
+		require.Equal(t, twice([]byte(args)), exechook.OneReading(inference.JSON(args), "") != nil)
+	})
 }
