@@ -24,6 +24,7 @@ func DefaultTools() map[string]ToolName {
 		"shell":       {Name: "Bash"},
 		"read_file":   {Name: "Read", Args: map[string]string{"path": "file_path", "from": "offset", "lines": "limit"}},
 		"write_file":  {Name: "Write", Args: map[string]string{"path": "file_path"}},
+		"edit_file":   {Name: "Edit", Args: map[string]string{"path": "file_path", "old": "old_string", "new": "new_string"}},
 		"list_files":  {Name: "Glob"},
 		"search_text": {Name: "Grep"},
 	}
