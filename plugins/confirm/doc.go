@@ -42,10 +42,10 @@
 // "times" approves this call and the next n in the run; "always" all later ones in the
 // run, in the thread, or with [Options.Profiles] in all runs of an owner. Both cover calls
 // of the tool if nothing is said, or exactly this call, or all. Arguments that have a name
-// twice, upper and lower case aside, are covered only as they are written. What was granted is kept
-// once the call is about to run: in [Grants], [Thread] and, through the effect [Persist],
-// [Profile], which a run reads when it starts. Nothing granted outvotes a gate that blocks
-// or suspends.
+// twice, upper and lower case aside, are covered only as they are written. What was
+// granted is kept once the call is about to run: in [Grants], [Thread] and, through the
+// effect [Persist], [Profile], which a run reads when it starts. Nothing granted outvotes
+// a gate that blocks or suspends.
 //
 // # Delegates
 //
