@@ -24,14 +24,17 @@ type gated struct {
 	ruling ruling
 }
 
-// ruling is what gates made of an action.
+// ruling is what a gate, or all of them, made of an action.
 type ruling struct {
-	status ActionStatus
+	kind   gate.RulingKind
 	by     string // the plugin of the gate that decided, "" when the handler's call counts
 	reason string
 	cmd    phase.Command
 	err    error
 }
+
+// fates are what becomes of an action, by kind of ruling.
+var fates = [...]ActionStatus{gate.KindProceed: ActionDone, gate.KindReplace: ActionReplaced, gate.KindCancel: ActionCancelled}
 
 // gate makes the gates decide about the first action of ts. The deadline is moved into
 // the turn: one that is over may not change its job any more.
@@ -58,40 +61,32 @@ func (g *gated) call(ctx context.Context, pc *phase.Context, t *turn) (phase.Com
 
 // rule asks all gates at the same time. The strictest ruling counts, between equals
 // that of the first gate.
-func (g *gated) rule(ctx context.Context, own *phase.Context, a phase.Action) ruling {
+func (g *gated) rule(ctx context.Context, own *phase.Context, a phase.Action) (strictest ruling) {
 	r := g.r
-	type vote struct {
-		gate.Ruling
-		err error
-	}
-	votes := fanOut(ctx, r.way(nil), len(g.gates), func(i int) (v vote) {
+	votes := fanOut(ctx, r.way(nil), len(g.gates), func(i int) ruling {
 		b, pc := g.gates[i], own
 		if b.of != r {
 			pc = b.of.context(g.sc, b.of.th.store.Snapshot())
 		}
 		limit := cmp.Or(b.opts.timeout, r.eng.config.Limits.HookTimeout)
-		v.Ruling, v.err = within(ctx, r.crew, limit, b.plugin, g.sc.phase, func(ctx context.Context) (gate.Ruling, error) {
+		v, err := within(ctx, r.crew, limit, b.plugin, g.sc.phase, func(ctx context.Context) (gate.Ruling, error) {
 			return b.action.Check(ctx, pc, a)
 		})
-		return v
-	}, func(err error) vote { return vote{err: err} })
-	strictest, out := gate.KindProceed, ruling{status: ActionDone}
+		return ruling{kind: v.Kind(), reason: v.Reason(), cmd: v.Command(), err: err}
+	}, func(err error) ruling { return ruling{err: err} })
 	for i, v := range votes {
-		by, kind := g.gates[i].plugin, v.Kind()
+		b := g.gates[i]
+		v.by = b.plugin
 		switch {
-		case v.err != nil && g.gates[i].opts.failOpen:
-			r.warn(g.sc, by, "gate %s failed and has no say: %v", g.gates[i].id, v.err)
+		case v.err != nil && b.opts.failOpen:
+			r.warn(g.sc, v.by, "gate %s failed and has no say: %v", b.id, v.err)
 		case v.err != nil:
-			return ruling{by: by, err: &gate.FailedError{Plugin: by, Err: v.err}}
-		case kind == gate.KindProceed || kind < strictest:
-		case kind == strictest:
-			r.warn(g.sc, by, "gate %s wants for %s what the gate of %s does, which counts", g.gates[i].id, a.Name(), out.by)
-		default:
-			strictest, out = kind, ruling{status: ActionCancelled, by: by, reason: v.Reason(), cmd: v.Command()}
-			if kind == gate.KindReplace {
-				out.status = ActionReplaced
-			}
+			return ruling{by: v.by, err: &gate.FailedError{Plugin: v.by, Err: v.err}}
+		case v.kind > strictest.kind:
+			strictest = v
+		case v.kind == strictest.kind && v.kind != gate.KindProceed:
+			r.warn(g.sc, v.by, "gate %s wants for %s what the gate of %s does, which counts", b.id, a.Name(), strictest.by)
 		}
 	}
-	return out
+	return strictest
 }

@@ -187,7 +187,8 @@ func (r *run) settleActions(ctx context.Context, sc scene, now *turns, g *gather
 		done := ActionReport{ID: q.ID, Action: g.jobs[i].id, Plugin: q.Plugin, Round: sc.round,
 			Status: ActionDone, Duration: a.took, Err: a.err}
 		if q.gated != nil {
-			done.Status, done.By, done.Reason = q.gated.ruling.status, q.gated.ruling.by, q.gated.ruling.reason
+			rule := &q.gated.ruling
+			done.Status, done.By, done.Reason = fates[rule.kind], rule.by, rule.reason
 		}
 		if a.err != nil {
 			if ctx.Err() != nil {

@@ -202,3 +202,40 @@ func TestTransformsSeeTheMoment(t *testing.T) {
 	_, ok := phase.FromContext(t.Context())
 	require.False(t, ok)
 }
+
+// A tool made by NewTool gets what a gate saw: arguments that programs read in several
+// ways are refused before any gate is asked.
+//
+// Capability M2.
+func TestArgumentsHaveOneReading(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"path":"a","path":"b"}`:               `field "path" is there twice`,
+		`{"path":"a","PATH":"b"}`:               `unknown field "PATH"`,
+		`{"Path":"a"}`:                          `unknown field "Path"`,
+		`{"path":"a","more":{"x":1,"x":2}}`:     `field "x" is there twice`,
+		`{"path":"a","more":{"x":1},"list":[]}`: "",
+	} {
+		asked := false
+		config, rec := enginetest.Config(t, gaPlugin("p", func(r *engine.Registrar) {
+			r.Gate(gate.Func(func(context.Context, *phase.Context) (gate.Decision, error) { asked = true; return gate.Abstain(), nil }))
+			r.Tool(engine.NewTool(inference.ToolSpec{Name: "save"}, func(_ context.Context, _ *phase.Context, in struct {
+				Path string         `json:"path"`
+				More map[string]any `json:"more"`
+				List []string       `json:"list"`
+			}) (engine.Output, error) {
+				return engine.Text("saved " + in.Path), nil
+			}))
+		}))
+		config.Model = enginetest.NewScript(enginetest.Call("c1", "save", inference.JSON(args)), enginetest.Say("done"))
+		_, err := gaNew(t, config).Run(t.Context(), engine.AgentSpec{ID: "a"}, engine.Prompt("go"))
+		require.NoError(t, err)
+		result := enginetest.Select[engine.ToolFinished](rec.Events())[0].Result
+		if want == "" {
+			require.Equal(t, "saved a", result.Content)
+			continue
+		}
+		require.Equal(t, inference.OutcomeError, result.Outcome)
+		require.Contains(t, result.Content, want)
+		require.False(t, asked, args)
+	}
+}

@@ -49,7 +49,8 @@ type Output struct {
 func Text(content string) Output { return Output{Content: content} }
 
 // NewTool makes a tool whose arguments are of type In. Arguments are decoded
-// strictly: unknown fields and trailing data are errors that the model is told.
+// strictly: unknown fields, fields that are there twice or in another case, and
+// trailing data are errors that the model is told.
 // The schema in spec is what the model sees; it is not derived from In.
 func NewTool[In any](spec inference.ToolSpec, fn func(ctx context.Context, pc *phase.Context, in In) (Output, error)) Tool {
 	return typedTool[In]{spec, fn, !jsonpos.Foreign(reflect.TypeFor[In]())}
@@ -70,12 +71,15 @@ func (t typedTool[In]) Validate(args inference.JSON) error {
 	return err
 }
 
-func (t typedTool[In]) decode(args inference.JSON) (In, error) {
-	var in In
-	if err := cmp.Or(args, "{}").Decode(&in); err != nil {
-		return in, fmt.Errorf("arguments of %s: %w", t.spec.Name, err)
+func (t typedTool[In]) decode(args inference.JSON) (in In, err error) {
+	args = cmp.Or(args, "{}")
+	if err = args.Decode(&in); err == nil {
+		err = jsonpos.Exact(string(args), reflect.TypeFor[In]()) // gates read the arguments too, in their own ways
 	}
-	return in, nil
+	if err != nil {
+		err = fmt.Errorf("arguments of %s: %w", t.spec.Name, err)
+	}
+	return in, err
 }
 
 func (t typedTool[In]) Call(ctx context.Context, pc *phase.Context) (Output, error) {

@@ -2,6 +2,7 @@ package confirm_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -34,6 +35,23 @@ type setup struct {
 	plugins []engine.Plugin
 	change  func(*engine.Config)
 	answers []phase.Answer // of a resolver; without any nobody is there, and ErrLeftOpen beyond them
+	loose   bool           // the tools take members in any case, and the last of several
+}
+
+// loose is a tool that reads its arguments as encoding/json does.
+type loose struct {
+	spec inference.ToolSpec
+	call func(pc *phase.Context, in saveArgs) engine.Output
+}
+
+func (l loose) Spec() inference.ToolSpec { return l.spec }
+
+func (l loose) Call(_ context.Context, pc *phase.Context) (engine.Output, error) {
+	var in saveArgs
+	if err := json.Unmarshal([]byte(pc.Call().Args), &in); err != nil {
+		return engine.Output{}, err
+	}
+	return l.call(pc, in), nil
 }
 
 type saveArgs struct {
@@ -41,12 +59,19 @@ type saveArgs struct {
 	Text string `json:"text,omitempty"`
 }
 
-func (w *world) tools() engine.Plugin {
+func (w *world) tools(lax bool) engine.Plugin {
+	ran := func(pc *phase.Context, _ saveArgs) engine.Output {
+		w.ran = append(w.ran, pc.Call().Name+" "+string(pc.Call().Args))
+		return engine.Text("ok")
+	}
 	return engine.NewPlugin("tools", func(r *engine.Registrar) error {
 		for _, s := range []inference.ToolSpec{{Name: "look", Kind: "read"}, {Name: "save", Kind: "write"}, {Name: "sh", Kind: "exec"}} {
+			if lax {
+				r.Tool(loose{s, ran})
+				continue
+			}
 			r.Tool(engine.NewTool(s, func(_ context.Context, pc *phase.Context, in saveArgs) (engine.Output, error) {
-				w.ran = append(w.ran, pc.Call().Name+" "+string(pc.Call().Args))
-				return engine.Text("ok"), nil
+				return ran(pc, in), nil
 			}))
 		}
 		return nil
@@ -63,7 +88,7 @@ func gating(name string, fn func(pc *phase.Context) gate.Decision) engine.Plugin
 func newWorld(t *testing.T, s setup, calls ...enginetest.Answer) *world {
 	t.Helper()
 	w := &world{}
-	plugins := append([]engine.Plugin{confirm.New(s.options), w.tools()}, s.plugins...)
+	plugins := append([]engine.Plugin{confirm.New(s.options), w.tools(s.loose)}, s.plugins...)
 	config, rec := enginetest.Config(t, plugins...)
 	w.rec = rec
 	config.Schemas = confirm.Schemas(nil)
@@ -265,7 +290,7 @@ func TestAlwaysCoversOneReading(t *testing.T) {
 		if then == "" {
 			then, want = first, 1
 		}
-		w := newWorld(t, setup{answers: []phase.Answer{value(`{"choice":"always","covers":"call"}`), {}}}, call("c1", "save", first), call("c2", "save", then))
+		w := newWorld(t, setup{loose: true, answers: []phase.Answer{value(`{"choice":"always","covers":"call"}`), {}}}, call("c1", "save", first), call("c2", "save", then))
 		w.run(t)
 		require.Len(t, w.asked, want, then)
 		require.Len(t, w.ran, 3-want, then)
@@ -418,7 +443,7 @@ func TestPreviews(t *testing.T) {
 		{`{"path":"new","PATH":"notes/a","text":"1"}`, "{\n  \"path\": \"new\",\n  \"PATH\": \"notes/a\",\n  \"text\": \"1\"\n}", "", "more than one member"},
 		{`{"path":" notes/a","text":"1"}`, "{\n  \"path\": \" notes/a\",\n  \"text\": \"1\"\n}", "", "has space around it"},
 	} {
-		w := newWorld(t, setup{options: options, answers: []phase.Answer{{}}}, call("c1", "save", c.args))
+		w := newWorld(t, setup{loose: true, options: options, answers: []phase.Answer{{}}}, call("c1", "save", c.args))
 		w.run(t)
 		p := shown(t, w.asked[0])
 		require.Equal(t, c.text, p.Text)

@@ -57,14 +57,24 @@ func TestFaultyRules(t *testing.T) {
 	}
 }
 
+// counted is a tool that takes any arguments and counts how often it ran.
+type counted struct {
+	spec inference.ToolSpec
+	ran  map[string]int
+}
+
+func (c counted) Spec() inference.ToolSpec { return c.spec }
+
+func (c counted) Call(context.Context, *phase.Context) (engine.Output, error) {
+	c.ran[c.spec.Name]++
+	return engine.Text("ok"), nil
+}
+
 // tools counts how often each tool ran.
 func tools(ran map[string]int) engine.Plugin {
 	return engine.NewPlugin("tools", func(r *engine.Registrar) error {
 		for _, s := range []inference.ToolSpec{{Name: "look", Kind: "read"}, {Name: "save", Kind: "write"}, {Name: "sh", Kind: "exec"}} {
-			r.Tool(engine.NewTool(s, func(context.Context, *phase.Context, map[string]any) (engine.Output, error) {
-				ran[s.Name]++
-				return engine.Text("ok"), nil
-			}))
+			r.Tool(counted{s, ran})
 		}
 		return nil
 	})
