@@ -2,8 +2,8 @@ package compact
 
 import (
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
-	"fmt"
 	"slices"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -72,25 +72,34 @@ func before(list []block, at int) []block {
 	return list[:n]
 }
 
-// shape identifies messages by roles and calls, which transforms that change texts leave
-// as they are.
-func shape(messages []inference.Message) string {
-	return fingerprint(messages, func(inference.Message) string { return "" })
+// alike reports whether messages have the same roles and calls, which transforms that
+// change texts leave as they are.
+func alike(a, b []inference.Message) bool {
+	return slices.EqualFunc(a, b, func(m, n inference.Message) bool {
+		return m.Role == n.Role && m.Result.CallID == n.Result.CallID &&
+			slices.EqualFunc(m.ToolCalls, n.ToolCalls, func(c, d inference.ToolCall) bool { return c.ID == d.ID })
+	})
 }
 
-// content identifies messages by what they say as well.
-func content(messages []inference.Message) string {
-	return fingerprint(messages, func(m inference.Message) string { return m.Text })
-}
-
-func fingerprint(messages []inference.Message, text func(inference.Message) string) string {
+// content identifies the messages of blocks by roles, calls and what they say. It is asked
+// for in each step, so it copies and formats as little as it can.
+func content(list []block) string {
 	h := sha256.New()
-	for _, m := range messages {
-		fmt.Fprintf(h, "%q %q %q", m.Role, m.Result.CallID, text(m))
-		for _, c := range m.ToolCalls {
-			fmt.Fprintf(h, " %q", c.ID)
+	var buf []byte
+	add := func(text string) { // with its length, so that no two lists read the same
+		buf = append(binary.AppendUvarint(buf[:0], uint64(len(text))), text...)
+		h.Write(buf) // which never fails
+	}
+	for _, b := range list {
+		for _, m := range b.messages {
+			add(string(m.Role))
+			add(m.Result.CallID)
+			add(m.Text)
+			for _, c := range m.ToolCalls {
+				add(c.ID)
+			}
+			add("")
 		}
-		fmt.Fprintln(h)
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }

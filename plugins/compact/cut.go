@@ -30,8 +30,8 @@ type Summary struct {
 	Text string `json:"text"`
 	// Upto is the index in the transcript of the first message that it does not stand for.
 	Upto int `json:"upto"`
-	// Kept are the indexes of those before it that are sent nevertheless; results stay
-	// with their calls and are not listed.
+	// Kept are the indexes of those before it that are sent nevertheless, in rising order;
+	// results stay with their calls and are not listed.
 	Kept []int `json:"kept,omitempty"`
 	// Print identifies the messages before Upto. If they are others, in a thread that was
 	// edited, the summary counts for nothing.
@@ -52,7 +52,13 @@ func (s Summary) message() inference.Message {
 // standing returns the thread's summary, if it fits the transcript.
 func standing(snap *state.Snapshot, list []block) (Summary, bool) {
 	s := Held.Get(snap)
-	return s, s.Text != "" && s.Print == content(joined(before(list, s.Upto)))
+	return s, s.Text != "" && s.Print == content(before(list, s.Upto))
+}
+
+// keeps reports whether a block in front of Upto is sent. Kept is in order and can be long.
+func (s Summary) keeps(b block) bool {
+	_, found := slices.BinarySearch(s.Kept, b.at)
+	return found
 }
 
 // shown returns the blocks that are sent besides the summary.
@@ -60,7 +66,7 @@ func (s Summary) shown(list []block) []block {
 	old := before(list, s.Upto)
 	var out []block
 	for _, b := range old {
-		if slices.Contains(s.Kept, b.at) {
+		if s.keeps(b) {
 			out = append(out, b)
 		}
 	}
@@ -127,9 +133,10 @@ func prepare(pc *phase.Context, args Args) Cut {
 	if n <= len(before(shown, former.Upto)) {
 		return c
 	}
-	c.summary = Summary{Upto: shown[n].at, Print: content(joined(before(list, shown[n].at)))}
+	stays := staying(snap, sets, shown)
+	c.summary = Summary{Upto: shown[n].at, Print: content(before(list, shown[n].at))}
 	for i, b := range shown[:n] {
-		if stays(snap, shown, i, n) {
+		if stays(i) {
 			c.summary.Kept = append(c.summary.Kept, b.at)
 			continue
 		}
@@ -139,14 +146,32 @@ func prepare(pc *phase.Context, args Args) Cut {
 	return c
 }
 
-// stays reports whether block i of those shown, which is older than the cut at n, stays:
-// instructions, what is pinned, and what the user wants now.
-func stays(snap *state.Snapshot, shown []block, i, n int) bool {
+// staying returns a function that reports whether block i of those shown stays when it is
+// older than the cut: what is pinned, what the user wants now, and instructions but for
+// those that are there again later or are of passing interest.
+func staying(snap *state.Snapshot, sets Settings, shown []block) func(i int) bool {
+	passing := sets.passing()
+	latest, again := -1, map[string]int{}
+	for i, b := range shown {
+		switch b.role() {
+		case inference.RoleUser:
+			latest = i
+		case inference.RoleSystem:
+			again[b.messages[0].Text] = i
+		}
+	}
 	pinned := func(index int) bool { return index >= 0 && Pinned.Has(snap, index) }
-	user := func(b block) bool { return b.role() == inference.RoleUser }
-	b := shown[i]
-	return b.role() == inference.RoleSystem || slices.ContainsFunc(b.indexes, pinned) ||
-		user(b) && !slices.ContainsFunc(shown[i+1:], user)
+	return func(i int) bool {
+		b := shown[i]
+		switch m := b.messages[0]; {
+		case slices.ContainsFunc(b.indexes, pinned):
+			return true
+		case m.Role == inference.RoleSystem:
+			return len(m.Parts) > 0 || again[m.Text] == i && !passing(m.Text)
+		default:
+			return i == latest
+		}
+	}
 }
 
 // worthwhile reports whether the compaction can save enough with a summary that is not

@@ -13,9 +13,16 @@
 //
 // # What stays
 //
-// The latest messages stay, a call always with its results. Of the older ones stay system
-// messages, pinned ones (Pinned), and the user's last message if there is no later one.
-// The next summary is made of the former one and what came to be older since.
+// The latest messages stay, a call always with its results. Of the older ones stay pinned
+// ones (Pinned), the user's last message if there is no later one, and system messages, of
+// which the last counts when several say the same. The next summary is made of the former
+// one and what came to be older since.
+//
+// Plugins that tell the model the time or what was used add system messages too, which
+// nobody needs later on. Unless "transient" matches them they stay in each request for
+// good, and a long thread grows by them whatever is compacted:
+//
+//	"transient": "^(It is|The run stood still|This run has|You may use|Your context window)"
 //
 // # When
 //
@@ -29,7 +36,8 @@
 // The section "compact" of an agent spec has these settings, here with their defaults:
 //
 //	"compact": {"max_tokens": 100000, "keep_recent": 8, "min_saving": 2000,
-//		"summary_tokens": 1000, "timeout": "1m", "fallback_after": 3, "bytes_per_token": 4}
+//		"summary_tokens": 1000, "timeout": "1m", "fallback_after": 3, "bytes_per_token": 4,
+//		"instructions": "", "transient": ""}
 //
 // # Summaries
 //
@@ -53,7 +61,7 @@
 //		return gate.Replace("knows better", cmd), err
 //	}))
 //
-// Lines in Notes go into the next summary. After each compaction the action Invalidated
+// Lines in Notes go into the next summary, and stay in the state until there is one. After each compaction the action Invalidated
 // tells that what caches know is void. An engine has one handler for a kind of action, so
 // others look at the key Last in hooks of later phases, or subscribe to the thread.
 //

@@ -2,6 +2,7 @@ package compact
 
 import (
 	"fmt"
+	"regexp"
 	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
@@ -32,6 +33,10 @@ type Settings struct {
 	BytesPerToken int `json:"bytes_per_token"`
 	// Instructions tell the summarizer what matters, unless the action brings its own.
 	Instructions string `json:"instructions"`
+	// Transient is a regular expression: older system messages that it matches are
+	// summarised like others, since they were true when they were written only. The
+	// default "" matches none.
+	Transient string `json:"transient"`
 }
 
 // Section is the section that holds the settings.
@@ -58,7 +63,19 @@ func (s Settings) Validate() error {
 	if d, err := time.ParseDuration(s.Timeout); err != nil || d <= 0 {
 		return fmt.Errorf("compact: timeout is %q; use a positive duration such as \"1m\"", s.Timeout)
 	}
+	if _, err := regexp.Compile(s.Transient); err != nil {
+		return fmt.Errorf("compact: transient is no regular expression as package regexp takes it: %w", err)
+	}
 	return nil
+}
+
+// passing returns a function that reports whether a system message is transient.
+func (s Settings) passing() func(text string) bool {
+	re, err := regexp.Compile(s.Transient)
+	if s.Transient == "" || err != nil { // Validate refused it
+		return func(string) bool { return false }
+	}
+	return re.MatchString
 }
 
 func (s Settings) deadline() time.Duration {

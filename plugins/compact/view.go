@@ -3,7 +3,6 @@ package compact
 import (
 	"context"
 	"errors"
-	"slices"
 
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
@@ -32,7 +31,7 @@ func (s Summary) replace(list []block, messages []inference.Message) []inference
 	i := 0
 	for _, b := range before(list, s.Upto) {
 		next := i + len(b.messages)
-		if slices.Contains(s.Kept, b.at) {
+		if s.keeps(b) {
 			out = append(out, messages[i:next]...)
 		}
 		i = next
@@ -44,7 +43,7 @@ func (s Summary) replace(list []block, messages []inference.Message) []inference
 // other transforms made of them stays.
 func apply(ctx context.Context, r inference.Request) (inference.Request, error) {
 	pc, ok := phase.FromContext(ctx)
-	if !ok {
+	if !ok || Held.Get(pc.Snapshot()).Text == "" {
 		return r, nil
 	}
 	list := blocks(pc.Messages())
@@ -53,7 +52,7 @@ func apply(ctx context.Context, r inference.Request) (inference.Request, error) 
 		return r, nil
 	}
 	old := joined(before(list, s.Upto))
-	if len(r.Messages) < len(old) || shape(r.Messages[:len(old)]) != shape(old) {
+	if len(r.Messages) < len(old) || !alike(r.Messages[:len(old)], old) {
 		return r, ErrRequest
 	}
 	r.Messages = s.replace(list, r.Messages)
