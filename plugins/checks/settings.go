@@ -58,14 +58,14 @@ type Settings struct {
 	// Env names variables that the commands get besides the usual ones.
 	Env []string `json:"env"`
 	// Kinds lists the kinds of tools whose calls count as changes where there is no
-	// repository. The default is "write" and "execute".
+	// repository. The default is "write" and "exec".
 	Kinds []string `json:"kinds"`
 }
 
 // Section is the section that holds the settings.
 var Section = engine.NewConfigKey(Name, engine.ConfigOptions[Settings]{
 	Default: func() Settings {
-		return Settings{At: AtEnd, Attempts: 3, MaxBytes: 8 << 10, Kinds: []string{"write", "execute"}}
+		return Settings{At: AtEnd, Attempts: 3, MaxBytes: 8 << 10, Kinds: []string{"write", "exec"}}
 	},
 	Check: Settings.Validate,
 })

@@ -15,7 +15,7 @@
 // over, also for tools that run in parallel, when its actions are. What has not changed
 // since the last snapshot is not taken again. The section "snapshots":
 //
-//	"snapshots": {"take": "call", "kinds": ["write", "execute", "deploy"], "keep": 20, "required": true}
+//	"snapshots": {"take": "call", "kinds": ["write", "exec", "deploy"], "keep": 20, "required": true}
 //
 // The thread's state lists the snapshots under Taken, at most "keep" of them. One that
 // cannot be taken is reported as a dead letter and the run goes on, unless it is

@@ -26,7 +26,7 @@ type Settings struct {
 	// Take says before which tool calls a snapshot is taken. The default is EachStep.
 	Take When `json:"take"`
 	// Kinds lists the kinds of the tools that may change something. The default is
-	// "write" and "execute".
+	// "write" and "exec".
 	Kinds []string `json:"kinds"`
 	// Keep is how many snapshots a thread has at most; older ones are forgotten. The
 	// default is 50.
@@ -38,7 +38,7 @@ type Settings struct {
 
 // Section is the section that holds the settings.
 var Section = engine.NewConfigKey(Name, engine.ConfigOptions[Settings]{
-	Default: func() Settings { return Settings{Take: EachStep, Kinds: []string{"write", "execute"}, Keep: 50} },
+	Default: func() Settings { return Settings{Take: EachStep, Kinds: []string{"write", "exec"}, Keep: 50} },
 	Check:   Settings.Validate,
 })
 
