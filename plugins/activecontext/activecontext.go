@@ -72,11 +72,12 @@ func show(ctx context.Context, pc *phase.Context, fsys fs.FS) (cmd phase.Command
 }
 
 // result returns the last result in the history of a call of that id.
-func result(pc *phase.Context, call string) (text string) {
-	for _, m := range pc.Messages().All() {
-		if m.Role == inference.RoleTool && m.Result.CallID == call {
-			text = m.Text
+func result(pc *phase.Context, call string) string {
+	history := pc.Messages()
+	for i := history.Len() - 1; i >= 0; i-- { // it is near the end, mostly
+		if m := history.At(i); m.Role == inference.RoleTool && m.Result.CallID == call {
+			return m.Text
 		}
 	}
-	return text
+	return ""
 }

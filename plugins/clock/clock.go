@@ -86,12 +86,12 @@ func tell(pc *phase.Context, now time.Time) (cmd phase.Command) {
 	say := func(mode engine.ContextMode, format string, args ...any) {
 		cmd.Schedule(engine.AddContext.New(engine.ContextArgs{Message: inference.System(fmt.Sprintf(format, args...)), Mode: mode}))
 	}
-	date := s.stamp(now, "Monday, 2 January 2006, 15:04 MST")
+	const date = "Monday, 2 January 2006, 15:04 MST"
 	switch {
 	case t.Date.IsZero():
-		say(engine.Persistent, "It is %s.", date)
+		say(engine.Persistent, "It is %s.", s.stamp(now, date))
 	case !t.Date.Equal(t.Leg) && t.Stood >= time.Minute:
-		say(engine.Persistent, "The run stood still for %s. It is now %s.", words(t.Stood), date)
+		say(engine.Persistent, "The run stood still for %s. It is now %s.", words(t.Stood), s.stamp(now, date))
 	}
 	t.Date = t.Leg
 	if mark := s.mark(t.Worked); mark > t.Told {

@@ -26,8 +26,8 @@
 // OnError(Skip), and the key Elapsed, for others to read. Nothing else is kept, so the
 // count goes on in another process.
 //
-// The hooks read Options.Now, once each time that they run, and nothing else outside.
-// It must tell the same time as the engine's Config.Now, since it is compared with
+// The hooks read Options.Now, once each time that they run, and when there is something to
+// tell the machine's description of the zone; nothing else outside. The clock must tell the same time as the engine's Config.Now, since it is compared with
 // RunInfo.Started. With a clock that does not depend on real time, such as
 // enginetest.Clock, runs are deterministic.
 package clock

@@ -80,7 +80,7 @@ func (s Settings) mark(d time.Duration) (last time.Duration) {
 	return last
 }
 
-// stamp returns a moment as people write it in the zone.
+// stamp returns a moment as people write it in the zone, which may be read from a file.
 func (s Settings) stamp(t time.Time, layout string) string {
 	zone, err := time.LoadLocation(s.Zone)
 	if err != nil {

@@ -87,8 +87,12 @@ func open(pc *phase.Context, s Settings) (b bill) {
 	own := pc.Agent().Model
 	if resp, ok := pc.Response(); ok && pc.Phase() == phase.AfterInference {
 		b.call, b.called = resp.Usage, true
-		req, _ := pc.Request()
-		add("", 1, resp.Usage, resp.Model, req.Model, own)
+		models := []string{resp.Model}
+		if !s.settled(resp.Model) {
+			req, _ := pc.Request() // a copy of all messages
+			models = append(models, req.Model, own)
+		}
+		add("", 1, resp.Usage, models...)
 		rest = less(rest, resp.Usage)
 	}
 	if rest != (inference.Usage{}) {

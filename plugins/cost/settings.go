@@ -110,6 +110,16 @@ func (s Settings) Validate() error {
 	return nil
 }
 
+// settled reports whether price goes by that model whatever follows it.
+func (s Settings) settled(model string) bool {
+	others := len(s.Prices)
+	if _, ok := s.Prices[AnyModel]; ok {
+		others--
+	}
+	_, own := s.Prices[model]
+	return model != "" && (others == 0 || own && model != AnyModel)
+}
+
 // price returns the price of the first of the models that has one, and that model, or
 // else the price of any.
 func (s Settings) price(models ...string) (p Price, model string, ok bool) {

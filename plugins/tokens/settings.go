@@ -56,6 +56,15 @@ func (s Settings) Validate() error {
 	return nil
 }
 
+// settled reports whether known returns that name whatever follows it.
+func (s Settings) settled(name string) bool {
+	others := len(s.Windows)
+	if s.Windows[AnyModel] > 0 {
+		others--
+	}
+	return name != "" && (others == 0 || name != AnyModel && s.Windows[name] > 0)
+}
+
 // known returns the first of the names of a model that has a window, or else the first
 // name.
 func (s Settings) known(names ...string) string {

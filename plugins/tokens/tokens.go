@@ -47,9 +47,12 @@ func New() engine.Plugin {
 func measure(_ context.Context, pc *phase.Context) (cmd phase.Command, err error) {
 	resp, _ := pc.Response()
 	if total := resp.Usage.Total(); total > 0 { // a model that tells no usage leaves the last one known
-		req, _ := pc.Request()
-		agent := pc.Agent()
-		cmd.Update(Context.With(Fill{agent.ID, Section.Get(pc).known(resp.Model, req.Model, agent.Model), total}))
+		s, agent, model := Section.Get(pc), pc.Agent(), resp.Model
+		if !s.settled(model) {
+			req, _ := pc.Request() // a copy of all messages
+			model = s.known(model, req.Model, agent.Model)
+		}
+		cmd.Update(Context.With(Fill{agent.ID, model, total}))
 	}
 	return cmd, nil
 }
