@@ -32,6 +32,8 @@ func Split(line string) (name, rest string, ok bool) {
 //	steps=2 why="too far"     an object; a value is JSON, or else a text
 //	too far                   the text, for a schema with exactly one property
 //
+// A word for a property of type string is a text even if it is JSON, such as a number.
+//
 // The error is an ErrArgs that says how the command is used.
 func (c Command) Args(rest string) (inference.JSON, error) {
 	names := c.properties()
@@ -42,9 +44,9 @@ func (c Command) Args(rest string) (inference.JSON, error) {
 		if args := inference.JSON(rest); args.Valid() {
 			return args, nil
 		}
-		return "", fmt.Errorf("%w: %s: what begins with { has to be a JSON object", ErrArgs, c.Usage())
+		return "", fmt.Errorf("%w: %s: what begins with { has to be a JSON object; a text that does is given as name=\"{...\"", ErrArgs, c.Usage())
 	}
-	if args, err := pairs(rest, names); err == nil {
+	if args, err := c.pairs(rest, names); err == nil {
 		return args, nil
 	} else if len(names) != 1 {
 		return "", fmt.Errorf("%w: %s: %w", ErrArgs, c.Usage(), err)
@@ -111,7 +113,7 @@ func (c Command) value(property, text string) any {
 }
 
 // pairs reads name=value pairs whose names are known.
-func pairs(rest string, names []string) (inference.JSON, error) {
+func (c Command) pairs(rest string, names []string) (inference.JSON, error) {
 	args := map[string]any{}
 	for rest = strings.TrimSpace(rest); rest != ""; rest = strings.TrimSpace(rest) {
 		name, after, found := strings.Cut(rest, "=")
@@ -121,37 +123,36 @@ func pairs(rest string, names []string) (inference.JSON, error) {
 		if _, twice := args[name]; twice {
 			return "", fmt.Errorf("%s is given twice", name)
 		}
-		value, left, err := cutValue(after)
+		text, left, quoted, err := cutValue(after)
 		if err != nil {
 			return "", fmt.Errorf("the value of %s: %w", name, err)
 		}
-		args[name], rest = value, left
+		args[name], rest = text, left
+		if !quoted {
+			args[name] = c.value(name, text)
+		}
 	}
 	return inference.ToJSON(args)
 }
 
-// cutValue cuts a value off: JSON in front of white space or the end, or a word.
-func cutValue(text string) (value any, rest string, err error) {
-	if strings.HasPrefix(text, `"`) {
-		d := json.NewDecoder(strings.NewReader(text))
-		var s string
-		if err := d.Decode(&s); err != nil {
-			return nil, "", errors.New("a text in quotes has no end or a wrong escape")
+// cutValue cuts a value off: a text in quotes as JSON has them, with white space or the end
+// behind it, or a word.
+func cutValue(from string) (text, rest string, quoted bool, err error) {
+	if strings.HasPrefix(from, `"`) {
+		d := json.NewDecoder(strings.NewReader(from))
+		if err := d.Decode(&text); err != nil {
+			return "", "", true, errors.New("a text in quotes has no end or a wrong escape")
 		}
-		rest = text[d.InputOffset():]
-		if rest != "" && !strings.ContainsAny(rest[:1], " \t\n") {
-			return nil, "", errors.New("white space is missing behind the quotes")
+		rest = from[d.InputOffset():]
+		if strings.TrimLeftFunc(rest, unicode.IsSpace) == rest && rest != "" {
+			return "", "", true, errors.New("white space is missing behind the quotes")
 		}
-		return s, rest, nil
+		return text, rest, true, nil
 	}
-	word := text
-	if i := strings.IndexAny(text, " \t\n"); i >= 0 {
-		word, rest = text[:i], text[i:]
+	if i := strings.IndexFunc(from, unicode.IsSpace); i >= 0 {
+		return from[:i], from[i:], false, nil
 	}
-	if raw := json.RawMessage(word); json.Valid(raw) {
-		return raw, rest, nil
-	}
-	return word, rest, nil
+	return from, "", false, nil
 }
 
 func decode[In any](name string, args inference.JSON) (in In, err error) {

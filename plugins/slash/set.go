@@ -95,9 +95,12 @@ func (s Set) Run(ctx context.Context, th *engine.Thread, session Session, line s
 
 // Call is Run with arguments that are JSON already.
 func (s Set) Call(ctx context.Context, th *engine.Thread, session Session, c Command, args inference.JSON) (Reply, error) {
+	own, ok := s.byName[c.name]
 	switch {
 	case c.run == nil:
 		return Reply{}, fmt.Errorf("%w: the zero Command", ErrUnknown)
+	case !ok || own.plugin != c.plugin:
+		return Reply{}, fmt.Errorf("%w /%s: it is not of this set; take it from All or Lookup", ErrUnknown, c.name)
 	case c.steers && session == nil:
 		return Reply{}, fmt.Errorf("%w: /%s", ErrNoSession, c.name)
 	case c.steers && th.Busy():

@@ -165,6 +165,13 @@ func TestNames(t *testing.T) {
 	_, err = set.Call(t.Context(), th, nil, slash.Command{}, "{}")
 	require.ErrorIs(t, err, slash.ErrUnknown)
 
+	_, err = set.Call(t.Context(), th, nil, slash.New("nod", "", "", func(context.Context, *phase.Context, struct{}) (slash.Reply, error) { return slash.Reply{}, nil }), "{}")
+	require.ErrorIs(t, err, slash.ErrUnknown, "it is of no plugin")
+	note, err := commands(t, eng, agent).Lookup("note")
+	require.NoError(t, err)
+	_, err = set.Call(t.Context(), th, nil, note, `{"text": "x"}`)
+	require.ErrorIs(t, err, slash.ErrUnknown, "its plugin is not active")
+
 	eng, _ = open(t, other("two words"))
 	_, err = slash.For(eng, agent)
 	require.ErrorContains(t, err, "plugin other: /two words cannot be typed")
@@ -227,6 +234,9 @@ func TestArgs(t *testing.T) {
 		{two, "", "{}"},
 		{two, `{"text": 1}`, `{"text": 1}`},
 		{two, `text=a  times=3`, `{"text":"a","times":3}`},
+		{two, `text=2 times=2`, `{"text":"2","times":2}`},
+		{two, "text=a\u00a0times=2", `{"text":"a","times":2}`},
+		{two, "text=\"a\"\u00a0times=2", `{"text":"a","times":2}`},
 		{two, `text="a b\"=" times=x`, `{"text":"a b\"=","times":"x"}`},
 		{one, `two words`, `{"text":"two words"}`},
 		{one, `12`, `{"text":"12"}`},
