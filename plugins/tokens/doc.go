@@ -23,7 +23,8 @@
 //
 // The use of the budget is that of the whole run, with its delegates. The use of the
 // window is the last model call's input and output together, which is what the next one
-// holds at least; for a model without a window in the section it is not told. The window
+// holds at least, unless a plugin such as compact shortens it just then; for a model
+// without a window in the section it is not told. The window
 // is that of the model that answered, or else that was asked for, or else of the agent's,
 // or else that of "*".
 //

@@ -53,8 +53,8 @@ var Mark = effects.NewSpec[string]("trace.mark")
 const mostMarks = 4096
 
 // Trace shows the timing of runs. It is an engine.Observer, and a plugin for those
-// who emit Mark; Engine.Close closes it then. It is safe for concurrent use, serves
-// any number of runs and engines, and never holds a run up.
+// who emit Mark; Engine.Close closes it then, for all engines that share it. It is safe
+// for concurrent use, serves any number of runs and engines, and never holds a run up.
 type Trace struct {
 	opts   Options
 	sinks  []*sink
