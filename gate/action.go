@@ -74,7 +74,8 @@ func (g ActionGate) Action() string { return g.action }
 // Phase returns the phase that the actions run in, 0 for a gate without a check.
 func (g ActionGate) Phase() phase.Phase { return g.at }
 
-// Check decides about an action.
+// Check decides about an action. It panics for a gate without a check, which no engine
+// takes.
 func (g ActionGate) Check(ctx context.Context, pc *phase.Context, a phase.Action) (Ruling, error) {
 	return g.check(ctx, pc, a)
 }

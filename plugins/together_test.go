@@ -54,7 +54,7 @@ import (
 
 // sections are the settings under which every plugin has something to do.
 var sections = map[string]inference.JSON{
-	"activecontext": `{"files": ["plan.md"], "recent": 3, "max_bytes": 4096, "unchanged": "note"}`,
+	"activecontext": `{"files": ["plan.md"], "recent": 3, "max_bytes": 4096}`,
 	"audit":         `{"path": "audit.jsonl"}`,
 	"autocommit":    `{"enabled": true, "message": "Work of {{.Agent}}"}`,
 	"budget":        `{"tokens": 1000000, "warn_at": 0.05}`,

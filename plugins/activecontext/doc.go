@@ -17,8 +17,9 @@
 //
 // # What is shown
 //
-// One message behind all others, which only that call sees: the history stays as it is,
-// and does not fill with old versions of files. It has the texts, in the order of the
+// One message behind the history, among those of other plugins that only this call sees in
+// the order of registration: the history stays as it is, and does not fill with old
+// versions of files. It has the texts, in the order of the
 // section; then its files, in that order; then the files of Pinned, sorted; then up to
 // "recent" files that tool calls touched, the last one first. A file comes once.
 //
@@ -34,7 +35,7 @@
 // did not change. With "unchanged": "note" a touched file whose whole content is, letter
 // for letter, in the result of the call that touched it last is only named as unchanged
 // since then. That saves tokens with tools that return plain content, but leave it
-// alone when a transform cuts old results out of requests.
+// alone when a transform cuts old results out of requests, as that of plugin compact does.
 //
 // The message is one of the user's, and says that it is no request: what files say has
 // no more authority than what a tool returns, and a system message would give it some.

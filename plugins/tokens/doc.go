@@ -17,7 +17,7 @@
 // The first message of a run, before its first model call, tells the budget and the
 // window, as far as the section has them, and stays in the history. Later ones are
 // one-shot, so that the history does not fill with numbers that are out of date: from
-// the run's second model call on, one call in "every" (default 1) has one at its end,
+// the run's second model call on, one call in "every" (default 1) has one behind the history,
 // but none while less than the share "from" (default 0) of both the budget and the
 // window is used, and none when nothing was used since the last one.
 //
