@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -15,7 +16,11 @@ import (
 // that git would add: of files that there may or may not be. Submodules and nested
 // repositories may be among them, as may be a path twice.
 func (r *Repo) Covered(ctx context.Context) ([]string, error) {
-	out, err := r.Git(ctx, Call{Args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}})
+	said := Tail{Limit: detailLimit}
+	out, err := r.Git(ctx, Call{Args: []string{"ls-files", "-z", "--cached", "--others", "--exclude-standard"}, Stderr: &said})
+	if err == nil && strings.Contains(said.String(), "could not open directory") { // which git only warns of
+		err = fmt.Errorf("git: cannot list all files: %s", strings.TrimSpace(said.String()))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +73,9 @@ func quote(path string) string {
 	return b.String()
 }
 
+// unreplaced has objects read as they are, whatever "git replace" says.
+var unreplaced = []string{"GIT_NO_REPLACE_OBJECTS=1"}
+
 // Listed is a file of a tree and its size in bytes.
 type Listed struct {
 	Entry
@@ -76,7 +84,7 @@ type Listed struct {
 
 // List returns the files of a tree, by path as git sorts them.
 func (r *Repo) List(ctx context.Context, tree string) ([]Listed, error) {
-	out, err := r.Git(ctx, Call{Args: []string{"ls-tree", "-r", "-l", "-z", "--full-tree", tree}})
+	out, err := r.Git(ctx, Call{Args: []string{"ls-tree", "-r", "-l", "-z", "--full-tree", tree}, Env: unreplaced})
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +115,8 @@ func parseList(out []byte) ([]Listed, error) {
 }
 
 // Contents calls fn with the content of each blob, in order. What fn does not read is
-// passed over; its error ends it all.
+// passed over; its error ends it all. The content is that of the object itself, not of
+// one that "git replace" put in its place.
 func (r *Repo) Contents(ctx context.Context, ids []string, fn func(i int, content io.Reader) error) error {
 	if len(ids) == 0 {
 		return nil
@@ -117,7 +126,7 @@ func (r *Repo) Contents(ctx context.Context, ids []string, fn func(i int, conten
 	out, in := io.Pipe()
 	done := make(chan error, 1)
 	go func() {
-		_, err := r.Git(ctx, Call{Args: []string{"cat-file", "--batch"}, Stdin: strings.NewReader(strings.Join(ids, "\n") + "\n"), Stdout: in})
+		_, err := r.Git(ctx, Call{Args: []string{"cat-file", "--batch"}, Env: unreplaced, Stdin: strings.NewReader(strings.Join(ids, "\n") + "\n"), Stdout: in})
 		done <- err
 		_ = in.CloseWithError(err) // never fails
 	}()
@@ -130,6 +139,24 @@ func (r *Repo) Contents(ctx context.Context, ids []string, fn func(i int, conten
 		err = ran
 	}
 	return err
+}
+
+// exactly reads so many bytes; fewer are an error and not an end.
+type exactly struct {
+	from io.Reader
+	left int64
+}
+
+func (e *exactly) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := e.from.Read(b[:min(int64(len(b)), e.left)])
+	e.left -= int64(n)
+	if errors.Is(err, io.EOF) && e.left > 0 {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, err
 }
 
 // readBlobs reads what cat-file --batch writes.
@@ -147,7 +174,7 @@ func readBlobs(out *bufio.Reader, ids []string, fn func(i int, content io.Reader
 		if err != nil || size < 0 {
 			return fmt.Errorf("git: object %s has no size: %.100q", id, line)
 		}
-		content := io.LimitReader(out, size)
+		content := &exactly{out, size}
 		if err := fn(i, content); err != nil {
 			return err
 		}

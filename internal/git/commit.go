@@ -88,6 +88,7 @@ func (r *Repo) UnderWay() string {
 	for _, p := range [][2]string{
 		{"MERGE_HEAD", "a merge"}, {"CHERRY_PICK_HEAD", "a cherry-pick"}, {"REVERT_HEAD", "a revert"},
 		{"rebase-merge", "a rebase"}, {"rebase-apply", "a rebase"}, {"BISECT_LOG", "a bisection"},
+		{"sequencer", "a series of cherry-picks or reverts"},
 	} {
 		if _, err := os.Lstat(filepath.Join(r.gitDir, p[0])); err == nil {
 			return p[1]

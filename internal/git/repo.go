@@ -20,6 +20,8 @@ var (
 	ErrNoGit = errors.New("git: the git program is not installed")
 	// ErrTooMuch is returned when git wrote more than is kept.
 	ErrTooMuch = errors.New("git: too much output")
+	// ErrName is returned for files whose names git takes into no tree, such as .GIT.
+	ErrName = errors.New("git: a name that git does not take")
 )
 
 const (
@@ -101,6 +103,7 @@ type Call struct {
 	Unlogged bool
 	Stdin    io.Reader
 	Stdout   io.Writer // instead of what Git returns
+	Stderr   io.Writer // also gets what an ExitError has as its detail
 }
 
 // settings keep git from doing anything on the side.
@@ -132,6 +135,9 @@ func (r *Repo) Git(ctx context.Context, c Call) ([]byte, error) {
 		p.Stdout = &out
 	}
 	p.Stderr = &said
+	if c.Stderr != nil {
+		p.Stderr = io.MultiWriter(&said, c.Stderr)
+	}
 	err := p.Run(ctx)
 	var exit *ExitError
 	if errors.As(err, &exit) {
@@ -163,11 +169,16 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// Scratch calls fn with an empty temporary directory, which is removed afterwards.
+// Scratch calls fn with a temporary directory, which is removed afterwards. It has
+// nothing but a file that makes git ignore it, in case it is within the work tree.
 func Scratch(fn func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "fixpoint-git-")
 	if err != nil {
 		return fmt.Errorf("git: no temporary directory: %w", err)
 	}
-	return errors.Join(fn(dir), os.RemoveAll(dir))
+	err = os.WriteFile(filepath.Join(dir, ".gitignore"), []byte("*\n"), 0o600)
+	if err == nil {
+		err = fn(dir)
+	}
+	return errors.Join(err, os.RemoveAll(dir))
 }

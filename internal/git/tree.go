@@ -69,7 +69,7 @@ func (r *Repo) WorkTree(ctx context.Context) (tree string, err error) {
 		if err := r.copyIndex(index); err != nil {
 			return err
 		}
-		if _, err := r.Git(ctx, Call{Args: []string{"add", "--all", "--", "."}, Index: index}); err != nil {
+		if err := r.addAll(ctx, index); err != nil {
 			return err
 		}
 		tree, err = r.line(ctx, Call{Args: []string{"write-tree"}, Index: index})
@@ -78,8 +78,38 @@ func (r *Repo) WorkTree(ctx context.Context) (tree string, err error) {
 	return tree, err
 }
 
+// addAll is "git add --all" into an index, without the two things that git refuses:
+// nested repositories that have no commit are passed over, and what a sparse checkout
+// would not have is added all the same.
+func (r *Repo) addAll(ctx context.Context, index string) error {
+	args, paths := []string{"add", "--all", "--pathspec-from-file=-", "--pathspec-file-nul"}, ".\x00"
+	for try := 0; ; try++ {
+		_, err := r.Git(ctx, Call{Args: args, Index: index, Stdin: strings.NewReader(paths)})
+		var exit *ExitError
+		switch {
+		case !errors.As(err, &exit) || try == 2:
+			return err
+		case strings.Contains(exit.Detail, "sparse-checkout"):
+			args = append(args, "--sparse")
+		case strings.Contains(exit.Detail, "does not have a commit checked out"):
+			out, err := r.Git(ctx, Call{Args: []string{"ls-files", "-z", "--full-name", "--others", "--exclude-standard"}, Index: index})
+			if err != nil {
+				return err
+			}
+			for path := range strings.SplitSeq(string(out), "\x00") {
+				if nested, is := strings.CutSuffix(path, "/"); is {
+					paths += ":(top,exclude,literal)" + nested + "\x00"
+				}
+			}
+		default:
+			return err
+		}
+	}
+}
+
 // copyIndex copies the user's index, if there is one, for what it knows about files
-// that have not changed.
+// that have not changed. The copy is as old as the index: git reads a file again that is
+// not older than the index, since it may have changed without looking so.
 func (r *Repo) copyIndex(to string) error {
 	from, err := os.Open(filepath.Join(r.gitDir, "index"))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -90,8 +120,14 @@ func (r *Repo) copyIndex(to string) error {
 	}
 	file, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_EXCL, 0o600)
 	if err == nil {
-		_, err = io.Copy(file, from)
-		err = errors.Join(err, file.Close())
+		var info fs.FileInfo
+		info, err = from.Stat()
+		if err == nil {
+			_, err = io.Copy(file, from)
+		}
+		if err = errors.Join(err, file.Close()); err == nil {
+			err = os.Chtimes(to, info.ModTime(), info.ModTime())
+		}
 	}
 	return errors.Join(err, from.Close())
 }
@@ -120,7 +156,8 @@ func (r *Repo) TreeIn(ctx context.Context, index, base string, entries []Entry) 
 }
 
 // Stage puts entries into an index, "" for the user's, and takes those without a mode
-// out. Paths are relative to the top of the work tree.
+// out. Paths are relative to the top of the work tree. It fails with ErrName for those
+// that git has in no index.
 func (r *Repo) Stage(ctx context.Context, index string, entries []Entry) error {
 	// Those that go come first: a file may become a folder, and a folder a file.
 	var gone, put bytes.Buffer
@@ -131,7 +168,11 @@ func (r *Repo) Stage(ctx context.Context, index string, entries []Entry) error {
 			fmt.Fprintf(&put, "%s %s\t%s\x00", e.Mode, e.ID, e.Path)
 		}
 	}
-	_, err := r.Git(ctx, Call{Args: []string{"update-index", "-z", "--index-info"}, Top: true, Index: index, Stdin: io.MultiReader(&gone, &put)})
+	said := Tail{Limit: detailLimit}
+	_, err := r.Git(ctx, Call{Args: []string{"update-index", "-z", "--index-info"}, Top: true, Index: index, Stdin: io.MultiReader(&gone, &put), Stderr: &said})
+	if err == nil && strings.Contains(said.String(), "Ignoring path ") { // and leaves the rest as it is
+		err = fmt.Errorf("%w: %s", ErrName, strings.TrimSpace(said.String()))
+	}
 	return err
 }
 
