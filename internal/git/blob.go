@@ -24,13 +24,24 @@ func (r *Repo) Covered(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var paths []string
+	return listed(out), nil
+}
+
+// Forced returns the paths below the directory, relative to it, that are tracked although
+// they would be ignored.
+func (r *Repo) Forced(ctx context.Context) ([]string, error) {
+	out, err := r.Git(ctx, Call{Args: []string{"ls-files", "-z", "--cached", "--ignored", "--exclude-standard"}})
+	return listed(out), err
+}
+
+// listed reads what ls-files writes with -z.
+func listed(out []byte) (paths []string) {
 	for path := range strings.SplitSeq(string(out), "\x00") {
 		if path != "" && !strings.HasSuffix(path, "/") { // a nested repository
 			paths = append(paths, path)
 		}
 	}
-	return paths, nil
+	return paths
 }
 
 // Blobs returns the ids of files as they are, byte by byte and without filters, and

@@ -1,7 +1,6 @@
 package snapshots
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -29,7 +28,7 @@ const copies = "copies"
 const grace = time.Hour
 
 // copyStore keeps each content once, as objects/ab/cdef by its SHA-256. A tree is a
-// list of files and itself a content; refs/THREAD/ID holds the tree's id.
+// list of files and itself a content; refs/PLACE/THREAD/ID holds the tree's id.
 type copyStore struct {
 	dir      string
 	root     *os.Root // of the workspace
@@ -42,33 +41,36 @@ func (c *copyStore) name() string { return copies }
 // covered returns all files that are not excluded.
 func (c *copyStore) covered(ctx context.Context) ([]string, error) {
 	var paths []string
-	err := fs.WalkDir(c.root.FS(), ".", func(name string, e fs.DirEntry, err error) error {
+	for due := []string{"."}; len(due) > 0; {
+		dir := due[len(due)-1]
+		due = due[:len(due)-1]
+		found, err := entries(c.root, dir)
 		switch {
 		case ctx.Err() != nil:
-			return context.Cause(ctx)
+			return nil, context.Cause(ctx)
 		case errors.Is(err, fs.ErrNotExist): // it vanished
-			return nil
+			continue
 		case err != nil:
-			return err
-		case name == ".":
-			return nil
-		case c.excluded(name) && e.IsDir():
-			return fs.SkipDir
-		case c.excluded(name):
-			return nil
-		case !e.Type().IsRegular() && e.Type() != fs.ModeSymlink:
-			return nil
-		case len(paths) > c.opts.Limits.Files:
-			return tooLarge(c.opts.Limits)
+			return nil, fmt.Errorf("snapshots: cannot list the workspace: %w", err)
 		}
-		paths = append(paths, name)
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("snapshots: cannot list the workspace: %w", err)
+		for _, e := range found {
+			name := path.Join(dir, e.Name())
+			switch {
+			case c.excluded(name):
+			case e.IsDir():
+				due = append(due, name)
+			case !e.Type().IsRegular() && e.Type() != fs.ModeSymlink:
+			case len(paths) > c.opts.Limits.Files:
+				return nil, tooLarge(c.opts.Limits)
+			default:
+				paths = append(paths, name)
+			}
+		}
 	}
 	return paths, nil
 }
+
+func (c *copyStore) removable(ctx context.Context) ([]string, error) { return c.covered(ctx) }
 
 func (c *copyStore) identify(ctx context.Context, files []file, keep bool) error {
 	for i := range files {
@@ -111,7 +113,7 @@ func (c *copyStore) put(in io.ReadSeeker, keep bool) (id string, size int64, err
 		return id, size, nil
 	}
 	now := time.Now() // of the disk, which pruning compares it with
-	if err := os.Chtimes(c.object(id), now, now); err == nil {
+	if info, err := os.Stat(c.object(id)); err == nil && info.Size() == size && os.Chtimes(c.object(id), now, now) == nil {
 		return id, size, nil
 	}
 	if _, err := in.Seek(0, io.SeekStart); err != nil {
@@ -206,12 +208,33 @@ func (c *copyStore) list(_ context.Context, tree string) ([]file, error) {
 	if len(tree) != hex.EncodedLen(sha256.Size) {
 		return nil, fmt.Errorf("snapshots: %.80q is no tree of copies", tree)
 	}
-	text, err := os.ReadFile(c.object(tree))
+	in, err := os.Open(c.object(tree))
 	if err != nil {
 		return nil, fmt.Errorf("snapshots: the copies are gone: %w", err)
 	}
+	text, err := io.ReadAll(checked(in, tree))
+	if err = errors.Join(err, in.Close()); err != nil {
+		return nil, fmt.Errorf("snapshots: cannot read a list of files: %w", err)
+	}
 	return decode(text)
 }
+
+// checked reads a copy and fails at its end if it is not what it was.
+func checked(in io.Reader, id string) io.Reader {
+	sum := sha256.New()
+	return io.MultiReader(io.TeeReader(in, sum), readerFunc(func([]byte) (int, error) {
+		if hex.EncodeToString(sum.Sum(nil)) != id {
+			return 0, errDamaged
+		}
+		return 0, io.EOF
+	}))
+}
+
+var errDamaged = errors.New("snapshots: the copy is damaged")
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
 
 func (c *copyStore) contents(ctx context.Context, files []file, fn func(f file, content io.Reader) error) error {
 	for _, f := range files {
@@ -222,17 +245,21 @@ func (c *copyStore) contents(ctx context.Context, files []file, fn func(f file, 
 		if err != nil {
 			return fmt.Errorf("snapshots: the copy of %s is gone: %w", f.Path, err)
 		}
-		if err := errors.Join(fn(f, bufio.NewReader(in)), in.Close()); err != nil {
+		if err := errors.Join(fn(f, checked(in, f.ID)), in.Close()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+func (c *copyStore) refs(thread string) string {
+	return filepath.Join(c.dir, "refs", place(c.opts.Dir), element(thread))
+}
+
 func (c *copyStore) keep(_ context.Context, thread string, s Snapshot) error {
 	err := write(filepath.Join(c.dir, "refs"), func(out io.Writer) (string, error) {
 		_, err := io.WriteString(out, s.Tree)
-		return filepath.Join(c.dir, "refs", element(thread), s.ID), err
+		return filepath.Join(c.refs(thread), s.ID), err
 	})
 	if err != nil {
 		return fmt.Errorf("snapshots: cannot keep the snapshot: %w", err)
@@ -241,7 +268,7 @@ func (c *copyStore) keep(_ context.Context, thread string, s Snapshot) error {
 }
 
 func (c *copyStore) prune(ctx context.Context, thread string, but []Snapshot) (int, error) {
-	at := filepath.Join(c.dir, "refs", element(thread))
+	at := c.refs(thread)
 	entries, err := os.ReadDir(at)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, fmt.Errorf("snapshots: cannot list the snapshots kept: %w", err)

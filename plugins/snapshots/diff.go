@@ -77,8 +77,7 @@ func (p *Plugin) Diff(ctx context.Context, snap *state.Snapshot, from, to string
 			return nil, ErrStores
 		}
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	w, err := p.open(ctx, a.Store)
 	if err != nil {
 		return nil, err

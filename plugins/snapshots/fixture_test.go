@@ -43,6 +43,9 @@ type place struct {
 	th   *engine.Thread
 	rec  *enginetest.Recorder
 	spec engine.AgentSpec
+
+	opts  snapshots.Options
+	store string // of the copies
 }
 
 // isolate keeps the configuration of whoever runs the tests out of them.
@@ -65,7 +68,7 @@ func newPlace(t testing.TB, mode string, change func(*snapshots.Options, *engine
 	if change != nil {
 		change(&o, &config)
 	}
-	w.p, w.rec = snapshots.New(o), rec
+	w.p, w.rec, w.opts, w.store = snapshots.New(o), rec, o, o.Store
 	config.Plugins = append([]engine.Plugin{w.p}, config.Plugins...)
 	w.eng = enginetest.Engine(t, config)
 	var err error
@@ -73,6 +76,9 @@ func newPlace(t testing.TB, mode string, change func(*snapshots.Options, *engine
 	require.NoError(t, err)
 	return w
 }
+
+// again returns another plugin for the same workspace.
+func (w *place) again() *snapshots.Plugin { return snapshots.New(w.opts) }
 
 func (w *place) put(name, text string) {
 	w.t.Helper()

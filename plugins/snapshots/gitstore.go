@@ -25,11 +25,30 @@ const refs = "refs/fixpoint/"
 type gitStore struct {
 	repo *git.Repo
 	root *os.Root
+	refs string // where those of the workspace are
 }
 
 func (g *gitStore) name() string { return inGit }
 
 func (g *gitStore) covered(ctx context.Context) ([]string, error) { return g.repo.Covered(ctx) }
+
+// removable leaves out what is tracked although the rules ignore it: it may have been
+// there before somebody had it tracked.
+func (g *gitStore) removable(ctx context.Context) ([]string, error) {
+	all, err := g.repo.Covered(ctx)
+	if err != nil {
+		return nil, err
+	}
+	forced, err := g.repo.Forced(ctx)
+	if err != nil {
+		return nil, err
+	}
+	not := make(map[string]bool, len(forced))
+	for _, name := range forced {
+		not[name] = true
+	}
+	return slices.DeleteFunc(all, func(name string) bool { return not[name] }), nil
+}
 
 // identify gives the ids that git would, had it no filters.
 func (g *gitStore) identify(ctx context.Context, files []file, keep bool) error {
@@ -98,11 +117,11 @@ func (g *gitStore) keep(ctx context.Context, thread string, s Snapshot) error {
 		return err
 	}
 	// One that is there already is of a snapshot that was never committed to the thread.
-	return g.repo.Update(ctx, refs+element(thread)+"/"+s.ID, commit, "*", "")
+	return g.repo.Update(ctx, g.refs+element(thread)+"/"+s.ID, commit, "*", "")
 }
 
 func (g *gitStore) prune(ctx context.Context, thread string, but []Snapshot) (int, error) {
-	at := refs + element(thread) + "/"
+	at := g.refs + element(thread) + "/"
 	out, err := g.repo.Git(ctx, git.Call{Args: []string{"for-each-ref", "--format=%(refname)", at}})
 	if err != nil {
 		return 0, err

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path"
 	"slices"
@@ -37,8 +37,7 @@ func (p *Plugin) Restore(ctx context.Context, th *engine.Thread, id string) (Res
 	if _, err := p.options(); err != nil {
 		return Restored{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	return p.restore(ctx, th.Snapshot(), id, func(also []file) (taken, error) {
 		return p.submit(ctx, th, Snapshot{Why: BeforeBack}, also)
 	})
@@ -46,8 +45,7 @@ func (p *Plugin) Restore(ctx context.Context, th *engine.Thread, id string) (Res
 
 // restoreIn is Restore by a tool, whose command tells the thread of the snapshot.
 func (p *Plugin) restoreIn(ctx context.Context, pc *phase.Context, id string, cmd *phase.Command) (Restored, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	return p.restore(ctx, pc.Snapshot(), id, func(also []file) (taken, error) {
 		s := Snapshot{Why: BeforeBack, Run: pc.Run().ID, Step: pc.Run().Step, Tool: pc.Call().Name, Call: pc.Call().ID}
 		return p.take(ctx, pc.Snapshot(), pc.Run().Thread, s, 0, also, cmd)
@@ -80,6 +78,9 @@ func (p *Plugin) restore(ctx context.Context, snap *state.Snapshot, id string, s
 		if have, err = w.scan(ctx, want, false); err != nil {
 			return done, fmt.Errorf("snapshots: nothing was restored: %w", err)
 		}
+		// Only what was saved may go; git leaves out what it ignores.
+		saved := index(before.files)
+		have = slices.DeleteFunc(have, func(f file) bool { return saved[f.Path].Path == "" })
 	}
 	m := mover{workspace: w, done: &done, present: index(have)}
 	return done, m.bring(ctx, have, want)
@@ -114,12 +115,12 @@ func (m *mover) bring(ctx context.Context, have, want []file) error {
 			return err
 		}
 	}
-	covered, err := m.store.covered(ctx)
+	removable, err := m.store.removable(ctx)
 	if err != nil {
 		return err
 	}
 	still := map[string]bool{}
-	for _, name := range covered {
+	for _, name := range removable {
 		still[name] = true
 	}
 	err = m.remove(ctx, came, func(f file) bool { return still[f.Path] })
@@ -207,9 +208,7 @@ func (m *mover) put(f file, content io.Reader) error {
 	if err := m.root.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
-	sum := fnv.New64a()
-	_, _ = sum.Write([]byte(f.Path)) // a hash takes everything
-	draft := path.Join(dir, fmt.Sprintf(".%x.fixpoint-draft", sum.Sum64()))
+	draft := path.Join(dir, fmt.Sprintf(".%x.fixpoint-draft", rand.Uint64())) // nobody else's
 	err := m.draft(draft, f, perm, content)
 	if err == nil && kept && f.Mode != git.ModeLink {
 		err = m.root.Chmod(draft, perm) // which the process's umask has no say in
@@ -224,10 +223,6 @@ func (m *mover) put(f file, content io.Reader) error {
 }
 
 func (m *mover) draft(name string, f file, perm fs.FileMode, content io.Reader) error {
-	// One that an earlier process left.
-	if err := m.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
 	if f.Mode == git.ModeLink {
 		target, err := io.ReadAll(content)
 		if err != nil {
@@ -245,11 +240,11 @@ func (m *mover) draft(name string, f file, perm fs.FileMode, content io.Reader) 
 
 // clear removes a folder that has nothing but empty folders in it.
 func (m *mover) clear(name string) bool {
-	entries, err := fs.ReadDir(m.root.FS(), name)
+	all, err := entries(m.root, name)
 	if err != nil {
 		return false
 	}
-	for _, e := range entries {
+	for _, e := range all {
 		if !e.IsDir() || !m.clear(path.Join(name, e.Name())) {
 			return false
 		}

@@ -67,7 +67,7 @@ type Options struct {
 	// Exclude lists patterns, as path.Match takes them, of what snapshots leave alone
 	// besides what git ignores. One without a slash is compared with every element of a
 	// path, one with a slash with the whole path and the folders on the way to it. Nil
-	// means DefaultExclude.
+	// means DefaultExclude. What is named .git is always left alone.
 	Exclude []string
 	// Limits bound what a snapshot may hold.
 	Limits Limits
@@ -82,9 +82,8 @@ type Limits struct {
 	Bytes int64 // of all files together: 256 MiB
 }
 
-// DefaultExclude returns the patterns that a nil Options.Exclude stands for: .git,
-// for nested repositories where there are copies, and node_modules.
-func DefaultExclude() []string { return []string{".git", "node_modules"} }
+// DefaultExclude returns the patterns that a nil Options.Exclude stands for.
+func DefaultExclude() []string { return []string{"node_modules"} }
 
 // complete fills in the defaults and returns what is wrong.
 func (o Options) complete() (Options, error) {
@@ -124,15 +123,21 @@ func (o Options) complete() (Options, error) {
 	return o, errors.Join(errs...)
 }
 
+// real returns where dir is, whatever links lead there.
+func real(dir string) string {
+	if to, err := filepath.EvalSymlinks(dir); err == nil {
+		return to
+	}
+	return dir
+}
+
 // inside reports whether name is dir or below it, whatever links lead there.
 func inside(name, dir string) bool {
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
+	dir = real(dir)
 	rest := ""
 	for at := name; ; at = filepath.Dir(at) { // the nearest folder that there is may be a link
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			name = filepath.Join(real, rest)
+		if to, err := filepath.EvalSymlinks(at); err == nil {
+			name = filepath.Join(to, rest)
 			break
 		}
 		if at == filepath.Dir(at) {

@@ -87,15 +87,13 @@ func find(snap *state.Snapshot, id string) (Snapshot, error) {
 }
 
 // Plugin takes snapshots of one directory. It is safe for concurrent use, also by
-// several engines: it does one thing at a time.
+// several engines: all Plugins of a program do one thing at a time in a directory.
 type Plugin struct {
 	given Options
 
 	once sync.Once
 	opts Options
 	bad  error
-
-	mu sync.Mutex // held while the workspace is read or written
 }
 
 // New returns the plugin. What is wrong with the options is engine.New's to say.
@@ -105,6 +103,16 @@ func New(o Options) *Plugin { return &Plugin{given: o} }
 func (p *Plugin) options() (Options, error) {
 	p.once.Do(func() { p.opts, p.bad = p.given.complete() })
 	return p.opts, p.bad
+}
+
+// busy has a lock for each directory.
+var busy sync.Map
+
+// lock waits until nobody else reads or writes the workspace, and returns what lets go.
+func (p *Plugin) lock() (unlock func()) {
+	mu, _ := busy.LoadOrStore(real(p.opts.Dir), new(sync.Mutex))
+	mu.(*sync.Mutex).Lock()
+	return mu.(*sync.Mutex).Unlock
 }
 
 // Name returns "snapshots".
@@ -163,8 +171,7 @@ func beforeTool(_ context.Context, pc *phase.Context) (cmd phase.Command, err er
 // meanwhile, it runs again; what it left is a ref that nothing leads to.
 func (p *Plugin) handle(ctx context.Context, pc *phase.Context, req request) (cmd phase.Command, err error) {
 	settings := Section.Get(pc)
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	s := Snapshot{Why: req.Why, Run: pc.Run().ID, Step: req.Step, Tool: req.Tool, Call: req.Call}
 	_, err = p.take(ctx, pc.Snapshot(), pc.Run().Thread, s, settings.Keep, nil, &cmd)
 	if err != nil && settings.Required && ctx.Err() == nil {

@@ -28,8 +28,7 @@ func (p *Plugin) Take(ctx context.Context, th *engine.Thread) (Snapshot, error) 
 	if _, err := p.options(); err != nil {
 		return Snapshot{}, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	got, err := p.submit(ctx, th, Snapshot{Why: Asked}, nil)
 	return got.Snapshot, err
 }
@@ -102,8 +101,7 @@ func (p *Plugin) Prune(ctx context.Context, th *engine.Thread, keep int) (int, e
 	if _, err := p.options(); err != nil {
 		return 0, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	w, err := p.open(ctx, "")
 	if err != nil {
 		return 0, err
@@ -134,8 +132,7 @@ func (p *Plugin) Forget(ctx context.Context, thread string) (int, error) {
 	if _, err := p.options(); err != nil {
 		return 0, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	defer p.lock()()
 	w, err := p.open(ctx, "")
 	if err != nil {
 		return 0, err

@@ -3,6 +3,8 @@ package snapshots
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -29,6 +31,8 @@ type store interface {
 	// covered returns the paths that a snapshot could hold, whether or not there are
 	// such files, in any order and perhaps repeatedly.
 	covered(ctx context.Context) ([]string, error)
+	// removable returns those of them that a restoring may remove.
+	removable(ctx context.Context) ([]string, error)
 	// identify fills in the ids of files and with keep keeps their content.
 	identify(ctx context.Context, files []file, keep bool) error
 	// tree keeps a list of files.
@@ -62,7 +66,7 @@ func (p *Plugin) open(ctx context.Context, name string) (*workspace, error) {
 		repo, err := git.Open(ctx, p.opts.Dir)
 		switch {
 		case err == nil:
-			w.store = &gitStore{repo: repo, root: root}
+			w.store = &gitStore{repo: repo, root: root, refs: refs + place(p.opts.Dir) + "/"}
 			return w, nil
 		case name == inGit, !errors.Is(err, git.ErrNoRepository) && !errors.Is(err, git.ErrNoGit):
 			return nil, errors.Join(err, root.Close())
@@ -77,11 +81,22 @@ func (p *Plugin) open(ctx context.Context, name string) (*workspace, error) {
 
 func (w *workspace) close() { _ = w.root.Close() } // it was only read
 
-// excluded reports whether a path, or a folder on the way to it, is excluded.
+// place stands for a directory: threads of the same name may have snapshots in one
+// repository, or one place for copies, of different directories.
+func place(dir string) string {
+	sum := sha256.Sum256([]byte(real(dir)))
+	return hex.EncodeToString(sum[:8])
+}
+
+// excluded reports whether a path, or a folder on the way to it, is excluded. What is
+// named .git always is: it is a repository, or leads to one.
 func (w *workspace) excluded(name string) bool {
 	for i := 0; i <= len(name); i++ {
 		if i < len(name) && name[i] != '/' {
 			continue
+		}
+		if strings.EqualFold(path.Base(name[:i]), ".git") {
+			return true
 		}
 		for _, pattern := range w.opts.Exclude {
 			of := name[:i]
@@ -149,8 +164,8 @@ func tooLarge(l Limits) error {
 // look returns the file of that path if there is one that a snapshot can hold: not a
 // folder, nor anything that a link on the way leads to. It remembers folders.
 func (w *workspace) look(name string, folders map[string]bool) (f file, ok bool, err error) {
-	if !w.within(path.Dir(name), folders) {
-		return f, false, nil
+	if is, err := w.within(path.Dir(name), folders); !is {
+		return f, false, err
 	}
 	info, err := w.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -174,17 +189,35 @@ func (w *workspace) look(name string, folders map[string]bool) (f file, ok bool,
 }
 
 // within reports whether dir is a folder that no link leads to.
-func (w *workspace) within(dir string, folders map[string]bool) bool {
+func (w *workspace) within(dir string, folders map[string]bool) (bool, error) {
 	if dir == "." {
-		return true
+		return true, nil
 	}
-	is, known := folders[dir]
-	if !known {
-		info, err := w.root.Lstat(dir)
-		is = err == nil && info.IsDir() && w.within(path.Dir(dir), folders)
+	if is, known := folders[dir]; known {
+		return is, nil
+	}
+	is, err := w.within(path.Dir(dir), folders)
+	if is {
+		info, failed := w.root.Lstat(dir)
+		if failed != nil && !errors.Is(failed, fs.ErrNotExist) { // what is in there would seem to be gone
+			return false, fmt.Errorf("snapshots: cannot look at %s: %w", dir, failed)
+		}
+		is = failed == nil && info.IsDir()
+	}
+	if err == nil {
 		folders[dir] = is
 	}
-	return is
+	return is, err
+}
+
+// entries returns what is in a folder, whose name need not be UTF-8.
+func entries(root *os.Root, dir string) ([]fs.DirEntry, error) {
+	folder, err := root.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	all, err := folder.ReadDir(-1)
+	return all, errors.Join(err, folder.Close())
 }
 
 // byPath orders files.
