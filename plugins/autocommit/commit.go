@@ -5,9 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
@@ -170,16 +175,25 @@ func free(ctx context.Context, repo *git.Repo, was beginning, headTree string, e
 	if err != nil {
 		return err
 	}
-	hasStaged := map[string]git.Entry{}
-	for _, c := range staged {
-		hasStaged[c.Path] = c.Now
-	}
-	var before, meanwhile []string
+	ours := map[string]git.Entry{}
 	for _, e := range entries {
-		if modified[e.Path] || hadStaged[e.Path] {
+		ours[e.Path] = e
+	}
+	hasStaged := map[string]bool{} // what is not to be committed
+	for _, c := range staged {
+		e, is := ours[c.Path]
+		if is && (c.Now.Mode != e.Mode || e.Mode != "" && c.Now.ID != e.ID) || !is && c.Now.Mode != "" {
+			hasStaged[c.Path] = true
+		}
+	}
+	maps.Copy(modified, hadStaged)
+	var before, meanwhile []string
+	users, others := newTouched(modified), newTouched(hasStaged)
+	for _, e := range entries {
+		if users.by(e.Path) {
 			before = append(before, e.Path)
 		}
-		if now, ok := hasStaged[e.Path]; ok && (now.Mode != e.Mode || now.Mode != "" && now.ID != e.ID) {
+		if others.by(e.Path) {
 			meanwhile = append(meanwhile, e.Path)
 		}
 	}
@@ -192,10 +206,39 @@ func free(ctx context.Context, repo *git.Repo, was beginning, headTree string, e
 	return nil
 }
 
+// touched are paths and the folders that they are in.
+type touched struct{ paths, folders map[string]bool }
+
+func newTouched(paths map[string]bool) touched {
+	t := touched{paths, map[string]bool{}}
+	for name := range paths {
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			t.folders[dir] = true
+		}
+	}
+	return t
+}
+
+// by reports whether one of the paths cannot stay as it is when there is another file
+// at name: it is that very path, or one of the two is where the other has a folder.
+func (t touched) by(name string) bool {
+	if t.folders[name] {
+		return true
+	}
+	for ; name != "."; name = path.Dir(name) {
+		if t.paths[name] {
+			return true
+		}
+	}
+	return false
+}
+
 // stage makes the tree, and with hooks lets them have their say.
 func stage(ctx context.Context, repo *git.Repo, headTree string, entries []git.Entry, message string, hooks bool) (tree, text string, err error) {
 	if !hooks {
-		tree, err = repo.Tree(ctx, headTree, entries)
+		if tree, err = repo.Tree(ctx, headTree, entries); err == nil {
+			err = within(ctx, repo, headTree, tree, entries, "what the agent made would replace something else")
+		}
 		return tree, message, err
 	}
 	err = git.Scratch(func(dir string) error {
@@ -225,13 +268,14 @@ func stage(ctx context.Context, repo *git.Repo, headTree string, entries []git.E
 		if tree, err = repo.TreeIn(ctx, index, "", nil); err != nil {
 			return err
 		}
-		return within(ctx, repo, headTree, tree, entries)
+		return within(ctx, repo, headTree, tree, entries, "the hook pre-commit staged files that the agent did not change")
 	})
 	return tree, text, err
 }
 
-// within returns nil if a tree differs from that of HEAD in the given files only.
-func within(ctx context.Context, repo *git.Repo, headTree, tree string, entries []git.Entry) error {
+// within returns nil if a tree differs from that of HEAD in the given files only, and
+// otherwise says why it does.
+func within(ctx context.Context, repo *git.Repo, headTree, tree string, entries []git.Entry, why string) error {
 	paths, err := differing(ctx, repo, headTree, tree)
 	if err != nil {
 		return err
@@ -242,12 +286,8 @@ func within(ctx context.Context, repo *git.Repo, headTree, tree string, entries 
 	for _, e := range entries {
 		delete(paths, e.Path)
 	}
-	no := &refusal{why: "the hook pre-commit staged files that the agent did not change"}
-	for path := range paths {
-		no.paths = append(no.paths, path)
-	}
-	if len(no.paths) > 0 {
-		return no
+	if len(paths) > 0 {
+		return &refusal{why: why, paths: slices.Sorted(maps.Keys(paths))}
 	}
 	return nil
 }
@@ -260,9 +300,9 @@ func words(pc *phase.Context, entries []git.Entry) Words {
 	}
 	switch len(w.Paths) {
 	case 1:
-		w.Subject = w.Paths[0]
+		w.Subject = oneLine(w.Paths[0])
 	case 2:
-		w.Subject = w.Paths[0] + " and " + w.Paths[1]
+		w.Subject = oneLine(w.Paths[0]) + " and " + oneLine(w.Paths[1])
 	default:
 		w.Subject = fmt.Sprintf("%d files", len(w.Paths))
 	}
@@ -275,6 +315,14 @@ func words(pc *phase.Context, entries []git.Entry) Words {
 		}
 	}
 	return w
+}
+
+// oneLine returns a path that may have line breaks in it as part of a line.
+func oneLine(name string) string {
+	if strings.ContainsFunc(name, unicode.IsControl) {
+		return strconv.Quote(name)
+	}
+	return name
 }
 
 // firstLine returns the beginning of a text, as long as a first line should be.

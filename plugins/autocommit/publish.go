@@ -46,6 +46,8 @@ func (p plugin) move(ctx context.Context, res *Result, made prepared, run string
 		return nil
 	case branch != made.Branch:
 		return fmt.Errorf("autocommit: the branch was changed from %s to %s meanwhile", title(made.Branch), title(branch))
+	case repo.UnderWay() != "":
+		return fmt.Errorf("autocommit: %s was begun meanwhile", repo.UnderWay())
 	default:
 		if err := repo.Update(ctx, cmp.Or(branch, "HEAD"), made.Commit, made.Parent, "commit: by an agent, run "+made.Run); err != nil {
 			return err

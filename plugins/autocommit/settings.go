@@ -37,8 +37,8 @@ type Settings struct {
 // Words are what a message template can use.
 type Words struct {
 	Agent, Run, Thread string
-	Subject            string   // the files in short: "a.go", "a.go and b.go" or "3 files"
-	Paths              []string // of all files
+	Subject            string   // the files in short, on one line: "a.go", "a.go and b.go" or "3 files"
+	Paths              []string // of all files, as they are: a name may have line breaks in it
 	Task               string   // the first line of what the user said last, shortened
 	Text               string   // the model's last text
 }
