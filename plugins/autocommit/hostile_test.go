@@ -24,7 +24,7 @@ func TestFoldersAndFilesOfTheUser(t *testing.T) {
 		"only meant to be":     {"echo n > n; git add -N n; rm n", "mkdir n; echo agent > n/x", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			isolate(t)
+			t.Parallel()
 			dir := repository(t)
 			run(t, dir, c.before)
 			a := newAgent(t, dir, map[string]any{}, nil, c.agent)
@@ -42,7 +42,7 @@ func TestFoldersAndFilesOfTheUser(t *testing.T) {
 
 // A submodule is never replaced by what the agent put in its place.
 func TestSubmoduleReplaced(t *testing.T) {
-	isolate(t)
+	t.Parallel()
 	dir := repository(t)
 	run(t, dir, "git init -q sub; cd sub; git commit -qm s --allow-empty; cd ..; git add sub 2>/dev/null; git commit -qm sub")
 	a := newAgent(t, dir, map[string]any{}, nil, "rm -rf sub; mkdir sub; echo x > sub/x; echo y > y")
@@ -54,7 +54,7 @@ func TestSubmoduleReplaced(t *testing.T) {
 
 // A merge that is begun when the commit is made already keeps the branch where it is.
 func TestMergeBegunMeanwhile(t *testing.T) {
-	isolate(t)
+	t.Parallel()
 	dir := repository(t)
 	run(t, dir, `mkdir -p .git/hooks; printf '#!/bin/sh\ngit rev-parse HEAD > .git/MERGE_HEAD\n' > .git/hooks/commit-msg; chmod +x .git/hooks/commit-msg`)
 	a := newAgent(t, dir, map[string]any{"hooks": true}, nil, "echo agent > a")
@@ -66,7 +66,7 @@ func TestMergeBegunMeanwhile(t *testing.T) {
 
 // What the agent itself makes of its own files and folders is committed as it is.
 func TestFoldersAndFilesOfTheAgent(t *testing.T) {
-	isolate(t)
+	t.Parallel()
 	a := newAgent(t, repository(t), map[string]any{}, nil, "rm a; mkdir a; echo x > a/x; rm -r d; echo d > d; mkdir e; echo e > e/f; git add e")
 	res := a.run()
 	require.Equal(t, autocommit.Committed, res.Status, res.Why)
@@ -76,7 +76,7 @@ func TestFoldersAndFilesOfTheAgent(t *testing.T) {
 
 // Hostile names are committed under these very names, and cannot put lines into the message.
 func TestNames(t *testing.T) {
-	isolate(t)
+	t.Parallel()
 	a := newAgent(t, repository(t), map[string]any{}, nil, `printf x > "$(printf 'evil\n\nSigned-off-by: someone <s@example.com>')"`)
 	res := a.run()
 	require.Equal(t, autocommit.Committed, res.Status, res.Why)
@@ -102,7 +102,7 @@ func TestNames(t *testing.T) {
 // A change that looks like none, as it came in the second in which the user committed,
 // is committed too.
 func TestChangedAtOnce(t *testing.T) {
-	isolate(t)
+	t.Parallel()
 	dir := repository(t)
 	then := time.Now().Add(-time.Minute).Truncate(time.Second)
 	run(t, dir, "git config core.trustctime false")
@@ -128,7 +128,7 @@ func TestKindsOfWorkTrees(t *testing.T) {
 		"pathspec":         {"mkdir '*' ; echo s > '*/s'", "*", "echo agent > new; echo mine > ../d/c", "A\t*/new", " M d/c\n?? */s"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			isolate(t)
+			t.Parallel()
 			dir := repository(t)
 			run(t, dir, c.prepare)
 			a := newAgent(t, filepath.Join(dir, c.in), map[string]any{}, nil, c.agent)

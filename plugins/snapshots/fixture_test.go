@@ -48,16 +48,18 @@ type place struct {
 	store string // of the copies
 }
 
-// isolate keeps the configuration of whoever runs the tests out of them.
-func isolate(t testing.TB) {
-	for name, value := range map[string]string{"HOME": t.TempDir(), "XDG_CONFIG_HOME": t.TempDir(), "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1"} {
-		t.Setenv(name, value)
+// TestMain keeps the configuration of whoever runs the tests out of them.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"HOME": os.DevNull, "XDG_CONFIG_HOME": os.DevNull, "GIT_CONFIG_GLOBAL": os.DevNull, "GIT_CONFIG_NOSYSTEM": "1"} {
+		if err := os.Setenv(name, value); err != nil {
+			panic(err)
+		}
 	}
+	os.Exit(m.Run())
 }
 
 func newPlace(t testing.TB, mode string, change func(*snapshots.Options, *engine.Config)) *place {
 	t.Helper()
-	isolate(t)
 	w := &place{t: t, dir: t.TempDir(), spec: engine.AgentSpec{ID: "a"}}
 	if mode == "git" {
 		git(t, w.dir, "init", "-q", "--template=")

@@ -23,6 +23,7 @@ import (
 // Going back to copies from before there was a repository removes nothing that the
 // snapshot that undoes it does not have: no ignored file, and no repository.
 func TestRepositoryMadeLaterLosesNothing(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "copies", func(o *snapshots.Options, _ *engine.Config) { o.Exclude = []string{"*.out"} })
 	w.put("a", "1")
 	w.take()
@@ -42,6 +43,7 @@ func TestRepositoryMadeLaterLosesNothing(t *testing.T) {
 
 // What was there, ignored, and came to be tracked did not come since.
 func TestIgnoredAndTrackedLater(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "git", nil)
 	w.put(".gitignore", "*.o\n")
 	w.put("x.o", "the user's")
@@ -55,11 +57,13 @@ func TestIgnoredAndTrackedLater(t *testing.T) {
 
 // Names that are no UTF-8, very long, or look like options, patterns or each other.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			w := newPlace(t, mode, nil)
 			names := []string{"-rf", "--", ":(exclude)x", "!a", "*", "[a]", " ", "a ", "tab\there", "A", "Dir/x", "dir/x", "~",
-				strings.Repeat("n", 255), strings.Repeat("d", 200) + "/" + strings.Repeat("ä", 120), "\xff\xfe/\xfd\n/\"", "deep" + strings.Repeat("/d", 200)}
+				strings.Repeat("n", 255), strings.Repeat("d", 200) + "/" + strings.Repeat("ä", 120), "\xff\xfe/\xfd\n/\"", "deep" + strings.Repeat("/d", 60)}
 			for i, name := range names {
 				w.put(name, fmt.Sprint(i))
 			}
@@ -90,8 +94,10 @@ func TestNames(t *testing.T) {
 // Two workspaces in one repository, or with one place for copies, may have threads of
 // the same name: neither overwrites or prunes what the other one has.
 func TestThreadsOfTheSameName(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			w := newPlace(t, mode, nil)
 			w.put("one/a", "1")
 			w.put("two/a", "2")
@@ -131,6 +137,7 @@ func TestThreadsOfTheSameName(t *testing.T) {
 
 // Two plugins for one directory do one thing at a time too: a restoring is whole.
 func TestTwoPlugins(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		w := newPlace(t, mode, nil)
 		for i := range 20 {
@@ -158,6 +165,7 @@ func TestTwoPlugins(t *testing.T) {
 // A copy that was damaged is never given out for what was saved, and is made again when
 // the content is saved again.
 func TestDamagedCopies(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "copies", nil)
 	w.put("a", "the content")
 	w.put("b", "1")
@@ -236,6 +244,7 @@ func instead(t *testing.T, command, script string) {
 
 // Work trees of other kinds are as good as others.
 func TestKindsOfRepositories(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, main, dir string){
 		"worktree": func(t *testing.T, main, dir string) { git(t, main, "worktree", "add", "-q", dir) },
 		"git file": func(t *testing.T, _, dir string) {
@@ -265,7 +274,7 @@ func TestKindsOfRepositories(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			isolate(t)
+			t.Parallel()
 			main, dir := t.TempDir(), filepath.Join(t.TempDir(), "work")
 			require.NoError(t, os.Mkdir(dir, 0o755))
 			git(t, main, "init", "-q", "--template=")
@@ -296,6 +305,7 @@ func TestKindsOfRepositories(t *testing.T) {
 
 // A restoring that is given up in the middle tells the way back.
 func TestGivenUp(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		w := newPlace(t, mode, nil)
 		w.put("a", "1")

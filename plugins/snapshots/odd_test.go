@@ -14,6 +14,7 @@ import (
 
 // What is neither file nor link is left alone, and nothing waits for it.
 func TestOddFiles(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		w := newPlace(t, mode, nil)
 		w.put("a", "1")

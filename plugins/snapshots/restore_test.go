@@ -49,6 +49,7 @@ func (w *place) status() string {
 // Capability G7. Taking, comparing, restoring and pruning touch nothing of the user's:
 // no index, HEAD, branch, stash, hook, log or setting, whatever state they are in.
 func TestUsersRepository(t *testing.T) {
+	t.Parallel()
 	for name, prepare := range map[string]func(w *place){
 		"unborn":        func(*place) {},
 		"unborn staged": func(w *place) { git(t, w.dir, "add", "a", "sub") },
@@ -82,6 +83,7 @@ func TestUsersRepository(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			w := newPlace(t, "git", nil)
 			w.put(".gitignore", "*.o\n")
 			w.put("a", "one\n")
@@ -115,8 +117,10 @@ func TestUsersRepository(t *testing.T) {
 
 // Every kind of file comes back as it was, and what is not covered stays.
 func TestRestore(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			w := newPlace(t, mode, func(o *snapshots.Options, _ *engine.Config) { o.Exclude = []string{"keep", "some/*/secret"} })
 			w.put("plain", "a\r\nb\n\x00\xff")
 			w.put("empty", "")
@@ -180,6 +184,7 @@ func TestRestore(t *testing.T) {
 // A file is removed only when neither the rules of now nor those of the snapshot
 // ignore it, and one that is ignored now is saved before it is overwritten.
 func TestIgnoreRulesChange(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "git", nil)
 	w.put(".gitignore", "*.then\n")
 	w.put("x.then", "the user's")
@@ -203,6 +208,7 @@ func TestIgnoreRulesChange(t *testing.T) {
 
 // What is not covered is never removed to make room.
 func TestInTheWay(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "git", nil)
 	w.put(".gitignore", "*.o\nlinked\n")
 	w.put("a", "file")
@@ -227,6 +233,7 @@ func TestInTheWay(t *testing.T) {
 // Submodules and nested repositories are theirs; and a folder within a repository is a
 // workspace of its own.
 func TestPartsOfRepositories(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "git", nil)
 	inner := filepath.Join(w.dir, "sub", "nested")
 	w.put("sub/nested/x", "x")
@@ -259,6 +266,7 @@ func TestPartsOfRepositories(t *testing.T) {
 
 // A workspace that becomes a repository keeps the snapshots from before.
 func TestRepositoryMadeLater(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "copies", nil)
 	w.put("a", "1")
 	require.Equal(t, "copies", w.take().Store)
@@ -277,8 +285,10 @@ func TestRepositoryMadeLater(t *testing.T) {
 // A thread keeps as many snapshots as its section says, and pruning drops what nothing
 // leads to: also a ref that a process left behind before it told the thread.
 func TestPrune(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			store := filepath.Join(t.TempDir(), "store")
 			w := newPlace(t, mode, func(o *snapshots.Options, c *engine.Config) {
 				say := enginetest.Say("done")

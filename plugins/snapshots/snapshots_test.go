@@ -25,6 +25,7 @@ import (
 // complete before the tool begins, one for each step that writes and none if nothing
 // has changed since the last.
 func TestTakenBeforeTools(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		for take, want := range map[string][]string{
 			// c2 comes in the step of c1, and what c5 does changes nothing.
@@ -32,6 +33,7 @@ func TestTakenBeforeTools(t *testing.T) {
 			"call": {"s1 run_start 0 ", "s2 before_tool 1 c2", "s3 before_tool 3 c4", "s4 before_tool 4 c5"},
 		} {
 			t.Run(mode+"/"+take, func(t *testing.T) {
+				t.Parallel()
 				var w *place
 				w = newPlace(t, mode, with(&w,
 					put("c1", "a", "1").And(put("c2", "b", "1")), enginetest.Call("c3", "look", nil),
@@ -62,6 +64,7 @@ func TestTakenBeforeTools(t *testing.T) {
 
 // Of tools that run at the same time none begins before the snapshot is there.
 func TestParallelTools(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		var w *place
 		w = newPlace(t, mode, with(&w, put("c1", "a", "1").And(put("c2", "b", "1")).And(put("c3", "c", "1"))))
@@ -77,6 +80,7 @@ func TestParallelTools(t *testing.T) {
 
 // A snapshot that cannot be taken is told, and if it is required the tool does not run.
 func TestCannotBeTaken(t *testing.T) {
+	t.Parallel()
 	for _, required := range []bool{false, true} {
 		var w *place
 		w = newPlace(t, "copies", func(o *snapshots.Options, c *engine.Config) {
@@ -115,8 +119,10 @@ func TestCannotBeTaken(t *testing.T) {
 
 // The agent lists, compares and goes back, and can take that back too.
 func TestTools(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
 			var w *place
 			w = newPlace(t, mode, with(&w,
 				enginetest.Call("l1", "list_snapshots", nil), put("c1", "a", "12").And(put("c2", "b", "1")),
@@ -151,6 +157,7 @@ func TestTools(t *testing.T) {
 // Capability A18. Wherever a process ends, each snapshot that the thread knows can be
 // restored, and one that it does not know is in nobody's way.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		resumed, every := 0, 1
 		if mode == "git" { // which takes its time
@@ -199,6 +206,7 @@ func TestCrash(t *testing.T) {
 
 // Takes and restorings by several threads do not get into each other's way.
 func TestConcurrent(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		w := newPlace(t, mode, nil)
 		w.put("a", "0")
@@ -229,6 +237,7 @@ func TestConcurrent(t *testing.T) {
 
 // The same run gives the same snapshots, trees and events.
 func TestDeterministic(t *testing.T) {
+	t.Parallel()
 	for _, mode := range modes {
 		enginetest.CheckDeterminism(t, 4, func(enginetest.Shuffle) []string {
 			var w *place
@@ -243,6 +252,7 @@ func TestDeterministic(t *testing.T) {
 }
 
 func TestFaultySettings(t *testing.T) {
+	t.Parallel()
 	w := newPlace(t, "git", nil)
 	for _, s := range []string{`{"take": "never"}`, `{"kinds": [""]}`, `{"keep": 0}`, `{"keeps": 1}`} {
 		w.section(s)
