@@ -14,11 +14,13 @@
 // # What is committed
 //
 // Files that git tracks or would add, below Options.Dir, that differ from the start of
-// the run, whoever changed them meanwhile, and from HEAD. Submodules are left alone.
+// the run, whoever changed them meanwhile, and from HEAD. Submodules and nested
+// repositories are left alone, and so is what git was told to overlook: ignored files
+// and those with the marks assume-unchanged or skip-worktree.
 // What the user had changed before stays the user's: when the agent changed a file that
 // was modified, new or staged when the run began, or when something else than what
-// would be committed is staged for it now, nothing at all is committed, and Result says
-// which files it is about. So it is when the branch was changed, or a merge, rebase or
+// would be committed is staged for it now, or when one is a folder where the other is a
+// file, nothing at all is committed, and Result says which files it is about. So it is when the branch was changed, or a merge, rebase or
 // the like is under way. Nothing else that is staged is committed or unstaged. Nothing
 // is ever pushed.
 //
@@ -34,7 +36,8 @@
 // which nothing leads, and puts its id into the state. The second moves the branch
 // there, from the very commit that it was made for. A process that ends in between and
 // a run that is resumed do the second again, which finds what is done already: there is
-// at most one commit. Only post-commit may run again then.
+// at most one commit. Only post-commit may run again then. If the user took the commit
+// off the branch before the run was resumed, it is put there again.
 //
 // What came of it is in the thread's state under Last, and is delivered by the durable
 // effect Done to Options.OnDone. With Options.Now and fixed ids, commits are the same.

@@ -34,12 +34,18 @@
 // # What counts as a change
 //
 // In a git work tree it is the difference to the start of the run, in what git tracks
-// or would add; this adds objects to the repository and touches nothing else. Elsewhere
+// or would add; this adds objects to the repository and touches nothing else, and runs
+// the filters that git has set up. Elsewhere
 // it is that a tool of "kinds" was called. A verdict is good for the very files that
 // were checked, including what a command has changed itself, as formatters do.
 //
 // Of the environment, commands get what says where programs, the user's home,
 // configuration and temporary files are, and the language and time zone; and the
 // variables that "env" names, such as GOFLAGS. Each has its own process group and is
-// killed with it when its time is over.
+// killed with it when its time is over; a program that leaves the group, as a daemon
+// does, is not, nor is one that a command leaves behind without its output.
+//
+// Checks find mistakes. They do not stop an agent that may run programs and means to get
+// round them: it can change the checks themselves, have git ignore files, write again
+// when a check is over, or commit by itself. Package permission is for that.
 package checks

@@ -24,19 +24,28 @@
 // # Where
 //
 // In a git work tree a snapshot is a commit of its own in the repository, at
-// refs/fixpoint/THREAD/ID, made with an index in a temporary file. The user's index is
+// refs/fixpoint/PLACE/THREAD/ID, where PLACE stands for the directory, made with an
+// index in a temporary file. The user's index is
 // only read, for what is tracked; it, HEAD, branches, stash, hooks, logs and settings are
 // as before, and no hook runs.
 // Elsewhere, also where a repository ignores the workspace, there are copies in
 // Options.Store, each content once. The first is pruned by git itself once
 // Prune dropped the ref, the second by Prune. Pushing with --mirror pushes the refs too.
+// Snapshots of a directory that was moved can be restored from where it is now; the refs
+// from before stay. Threads of one directory need ids of their own, also in several
+// programs and journals: the last one to take a snapshot has the ref.
 //
 // Covered are the regular files and symbolic links that git tracks or would add, or all
 // of them outside a repository, without Options.Exclude: their bytes, whether they are
 // executable, and where links lead, whatever filters and line endings git has set up.
-// Not covered are ignored files, submodules, nested repositories, empty folders, and
-// the times and owners of files. Every snapshot reads all the files, so Options.Limits
-// bounds them.
+// Not covered are ignored files, submodules, nested repositories, anything named .git,
+// empty folders, pipes, sockets and devices, and the times, owners, hard links and other
+// permissions of files: one that is there keeps its permissions, one that is made again
+// gets those of a new file. In copies the files of nested repositories are covered, for
+// there is no git to tell. Every snapshot reads all the files, so Options.Limits
+// bounds them. There is no snapshot, and so no restoring either, as long as the files are
+// beyond the limits, or one cannot be read or has a name that git takes into no tree,
+// such as .GIT or git~1: exclude it then.
 //
 // # Back
 //
@@ -45,11 +54,21 @@
 // alone what is not covered; what is in the way of a file is listed as kept. It takes a
 // snapshot of the present state first, so that a restoring can be undone like
 // anything else. Agents have the tools list_snapshots, diff_snapshot and
-// restore_snapshot. Restoring undoes what happened to files and nothing else.
+// restore_snapshot. Restoring undoes what happened to files and nothing else. What came
+// since is what the snapshot does not have and one of now would: for example what a
+// sparse checkout lacked then, or what was in a repository of its own.
+//
+// Each file is replaced as a whole, and nothing is written through a link. A restoring
+// that fails, or whose process ends, leaves some files old and some new, and perhaps one
+// named *.fixpoint-draft; the snapshot from before is the way back, and restoring once
+// more the way on. Nobody else is kept from writing meanwhile: what another program
+// writes between that snapshot and the restoring of that file is lost, so let nobody
+// edit the workspace then. In one program everything happens one after the other.
 //
 // A process that ends between the making of a snapshot and the commit of the state
-// leaves a ref that nobody needs; Prune drops it. Forget drops those of a whole thread,
-// on which threads that were forked from it depend for the snapshots from before.
+// leaves a ref that nobody needs; Prune drops it. Forget drops those of a whole thread.
+// Threads that were forked from it depend on it for the snapshots from before, also on
+// those that it itself keeps no longer.
 //
 // With Options.Now the same files give the same snapshots.
 package snapshots
