@@ -1,6 +1,7 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -36,21 +37,13 @@ func (r *Repo) Commit(ctx context.Context, tree, parent, message string, by Iden
 }
 
 // Update moves a ref to a commit, provided that it is at old; "" means that it must
-// not exist, and "*" that it does not matter. The reason is for the ref's log; without
-// one no log is made.
+// not exist. The reason is for the ref's log; without one no log is made.
 func (r *Repo) Update(ctx context.Context, ref, commit, old, reason string) error {
 	args := []string{"update-ref", ref, commit}
 	if reason != "" {
 		args = []string{"update-ref", "-m", reason, ref, commit}
 	}
-	switch old {
-	case "*":
-	case "":
-		args = append(args, r.none)
-	default:
-		args = append(args, old)
-	}
-	_, err := r.Git(ctx, Call{Args: args, Unlogged: reason == ""})
+	_, err := r.Git(ctx, Call{Args: append(args, cmp.Or(old, r.none)), Unlogged: reason == ""})
 	return err
 }
 

@@ -139,7 +139,7 @@ func TestTrees(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, r.Update(t.Context(), "refs/fixpoint/x", commit, "", "why"))
 			require.Error(t, r.Update(t.Context(), "refs/fixpoint/x", commit, "", "why"), "it exists")
-			require.NoError(t, r.Update(t.Context(), "refs/fixpoint/x", commit, "*", "why"))
+			require.NoError(t, r.Update(t.Context(), "refs/fixpoint/x", commit, commit, "why"))
 			require.Equal(t, "1 n e hello", run(t, dir, "log", "-1", "--format=%at %an %ae %s", "refs/fixpoint/x"))
 			require.NoError(t, r.Stage(t.Context(), "", []git.Entry{{Mode: git.ModeFile, ID: ids[0], Path: "new"}}))
 			staged, err := r.Staged(t.Context(), none)

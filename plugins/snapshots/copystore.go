@@ -267,18 +267,33 @@ func (c *copyStore) keep(_ context.Context, thread string, s Snapshot) error {
 	return nil
 }
 
-func (c *copyStore) prune(ctx context.Context, thread string, but []Snapshot) (int, error) {
-	at := c.refs(thread)
-	entries, err := os.ReadDir(at)
+func (c *copyStore) newest(_ context.Context, thread string) (n int, err error) {
+	kept, err := c.kept(thread)
+	for _, e := range kept {
+		n = max(n, number(e.Name()))
+	}
+	return n, err
+}
+
+func (c *copyStore) kept(thread string) ([]fs.DirEntry, error) {
+	all, err := os.ReadDir(c.refs(thread))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return 0, fmt.Errorf("snapshots: cannot list the snapshots kept: %w", err)
+		return nil, fmt.Errorf("snapshots: cannot list the snapshots kept: %w", err)
+	}
+	return all, nil
+}
+
+func (c *copyStore) prune(ctx context.Context, thread string, but []Snapshot) (int, error) {
+	kept, err := c.kept(thread)
+	if err != nil {
+		return 0, err
 	}
 	n := 0
-	for _, e := range entries {
+	for _, e := range kept {
 		if wanted(e.Name(), but) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(at, e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err := os.Remove(filepath.Join(c.refs(thread), e.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return n, fmt.Errorf("snapshots: cannot forget a snapshot: %w", err)
 		}
 		n++

@@ -33,7 +33,7 @@
 // Prune dropped the ref, the second by Prune. Pushing with --mirror pushes the refs too.
 // Snapshots of a directory that was moved can be restored from where it is now; the refs
 // from before stay. Threads of one directory need ids of their own, also in several
-// programs and journals: the last one to take a snapshot has the ref.
+// programs and journals: pruning drops what its own thread does not know.
 //
 // Covered are the regular files and symbolic links that git tracks or would add, or all
 // of them outside a repository, without Options.Exclude: their bytes, whether they are

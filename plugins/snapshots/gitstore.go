@@ -116,21 +116,39 @@ func (g *gitStore) keep(ctx context.Context, thread string, s Snapshot) error {
 	if err != nil {
 		return err
 	}
-	// One that is there already is of a snapshot that was never committed to the thread.
-	return g.repo.Update(ctx, g.refs+element(thread)+"/"+s.ID, commit, "*", "")
+	return g.repo.Update(ctx, g.refs+element(thread)+"/"+s.ID, commit, "", "")
+}
+
+func (g *gitStore) newest(ctx context.Context, thread string) (n int, err error) {
+	_, ids, err := g.kept(ctx, thread)
+	for _, id := range ids {
+		n = max(n, number(id))
+	}
+	return n, err
+}
+
+// kept returns the ids of the snapshots of a thread that have refs, and where those are.
+func (g *gitStore) kept(ctx context.Context, thread string) (at string, ids []string, err error) {
+	at = g.refs + element(thread) + "/"
+	out, err := g.repo.Git(ctx, git.Call{Args: []string{"for-each-ref", "--format=%(refname)", at}})
+	for ref := range strings.FieldsSeq(string(out)) {
+		if id := strings.TrimPrefix(ref, at); !strings.Contains(id, "/") {
+			ids = append(ids, id)
+		}
+	}
+	return at, ids, err
 }
 
 func (g *gitStore) prune(ctx context.Context, thread string, but []Snapshot) (int, error) {
-	at := g.refs + element(thread) + "/"
-	out, err := g.repo.Git(ctx, git.Call{Args: []string{"for-each-ref", "--format=%(refname)", at}})
+	at, ids, err := g.kept(ctx, thread)
 	if err != nil {
 		return 0, err
 	}
 	var in strings.Builder
 	n := 0
-	for ref := range strings.FieldsSeq(string(out)) {
-		if id := strings.TrimPrefix(ref, at); !strings.Contains(id, "/") && !wanted(id, but) {
-			fmt.Fprintf(&in, "delete %s\n", ref)
+	for _, id := range ids {
+		if !wanted(id, but) {
+			fmt.Fprintf(&in, "delete %s\n", at+id)
 			n++
 		}
 	}

@@ -319,3 +319,33 @@ func TestGivenUp(t *testing.T) {
 		require.Equal(t, map[string]string{"a": "file 2"}, w.files())
 	}
 }
+
+// Restorings in tools that run at the same time each have a way back of their own.
+func TestParallelRestorings(t *testing.T) {
+	t.Parallel()
+	for _, mode := range modes {
+		var w *place
+		w = newPlace(t, mode, func(o *snapshots.Options, c *engine.Config) {
+			restore := func(call, id string) enginetest.Answer {
+				return enginetest.Call(call, snapshots.RestoreTool, map[string]string{"id": id})
+			}
+			c.Model = enginetest.NewScript(restore("r1", "s1").And(restore("r2", "s2")), enginetest.Say("done"))
+		})
+		w.spec.ToolExecution = engine.ToolsParallel
+		w.put("x", "1")
+		w.take()
+		w.put("x", "2")
+		w.take()
+		w.put(".gitignore", "x\n")
+		w.put("x", "the user's, ignored now")
+		before := w.files()
+		require.NoError(t, w.run().Err)
+		require.NotEqual(t, before, w.files())
+		found := false
+		for _, s := range w.list()[2:] {
+			w.restore(s.ID)
+			found = found || w.files()["x"] == before["x"]
+		}
+		require.True(t, found, "%s: %v", mode, w.list())
+	}
+}

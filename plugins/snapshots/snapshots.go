@@ -21,7 +21,7 @@ const ReasonFailed phase.Reason = "snapshot_failed"
 
 // Snapshot describes a snapshot of the workspace.
 type Snapshot struct {
-	ID    string    `json:"id"`    // "s1", "s2" and so on, per thread
+	ID    string    `json:"id"`    // "s1", "s2" and so on, per thread, perhaps with gaps
 	Why   Why       `json:"why"`   // what it was taken for
 	Store string    `json:"store"` // where its files are: "git" or "copies"
 	Tree  string    `json:"tree"`  // stands for all of its content

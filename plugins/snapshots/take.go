@@ -71,14 +71,20 @@ func (p *Plugin) take(ctx context.Context, snap *state.Snapshot, thread string, 
 	if n > 0 && before.Tree == tree && before.Store == w.store.name() {
 		return taken{before, files}, nil
 	}
-	s.ID, s.Store, s.Tree, s.Time, s.Files = fmt.Sprintf("s%d", n+1), w.store.name(), tree, p.opts.Now().UTC(), len(files)
+	// Another tool that runs now may have taken one that the thread is yet to be told of.
+	newest, err := w.store.newest(ctx, thread)
+	if err != nil {
+		return taken{}, err
+	}
+	n = max(n, newest) + 1
+	s.ID, s.Store, s.Tree, s.Time, s.Files = fmt.Sprintf("s%d", n), w.store.name(), tree, p.opts.Now().UTC(), len(files)
 	for _, f := range files {
 		s.Bytes += f.Size
 	}
 	if err := w.store.keep(ctx, thread, s); err != nil {
 		return taken{}, err
 	}
-	cmd.Update(Taken.Put(n+1, s))
+	cmd.Update(Taken.Put(n, s))
 	if over := Taken.Len(snap) + 1 - keep; keep > 0 && over > 0 {
 		// Their refs go the next time: until this is committed they are needed.
 		for number := range Taken.All(snap) {

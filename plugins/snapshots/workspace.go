@@ -41,6 +41,8 @@ type store interface {
 	list(ctx context.Context, tree string) ([]file, error)
 	// contents calls fn with the content of each file, in order.
 	contents(ctx context.Context, files []file, fn func(f file, content io.Reader) error) error
+	// newest returns the highest number of a snapshot of the thread that is kept, or 0.
+	newest(ctx context.Context, thread string) (int, error)
 	// keep holds on to a snapshot, and prune lets go of those of the thread that are
 	// not among the given ones and not newer than them.
 	keep(ctx context.Context, thread string, s Snapshot) error
