@@ -17,6 +17,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
+	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/snapshots"
 )
 
@@ -348,4 +349,48 @@ func TestParallelRestorings(t *testing.T) {
 		}
 		require.True(t, found, "%s: %v", mode, w.list())
 	}
+}
+
+// A process that is killed in the middle of a restoring leaves each file old or new; the
+// snapshot that it took before has a ref, and restoring once more removes its draft.
+func TestKilledInTheMiddle(t *testing.T) {
+	if runtime.GOOS == "windows" { // which has no sh scripts
+		return
+	}
+	const at = "SNAPSHOTS_TEST_WORKSPACE"
+	text := map[bool]string{false: strings.Repeat("old", 50), true: strings.Repeat("new", 50)}
+	fill := func(w *place, changed bool) {
+		for i := range 6 {
+			w.put(fmt.Sprint("f", i), text[changed])
+		}
+	}
+	if dir := os.Getenv(at); dir != "" { // the process that is to be killed
+		w := newPlace(t, "none", func(o *snapshots.Options, _ *engine.Config) { o.Dir = dir })
+		w.dir = dir
+		fill(w, false)
+		w.take()
+		fill(w, true)
+		instead(t, "cat-file", `"$real" "$@" | head -c 500; kill -9 $PPID; exit 1`)
+		w.restore("s1")
+		t.Fatal("it was not killed")
+	}
+	w := newPlace(t, "git", nil)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), at+"="+w.dir, "TMPDIR="+t.TempDir()) // which it does not clean up
+	out, err := cmd.CombinedOutput()
+	require.ErrorContains(t, err, "killed", "%s", out)
+	for name, now := range w.files() {
+		if !strings.HasSuffix(name, ".fixpoint-draft") {
+			require.Contains(t, []string{"file " + text[false], "file " + text[true]}, now, name)
+		}
+	}
+	refs := strings.Fields(git(t, w.dir, "for-each-ref", "--format=%(refname)", "refs/fixpoint"))
+	require.Len(t, refs, 2)
+	require.Equal(t, text[true], git(t, w.dir, "cat-file", "blob", refs[1]+":f0"), "the way back")
+	tree := strings.TrimSpace(git(t, w.dir, "rev-parse", refs[0]+"^{tree}"))
+	_, err = w.th.Submit(t.Context(), "test", *new(phase.Command).Update(snapshots.Taken.Put(1, snapshots.Snapshot{ID: "s1", Store: "git", Tree: tree})))
+	require.NoError(t, err)
+	require.Equal(t, "s3", w.restore("s1").Before)
+	require.Len(t, w.files(), 6)
+	require.Equal(t, "file "+text[false], w.files()["f0"])
 }
