@@ -45,7 +45,7 @@
 // there is no git to tell. Every snapshot reads all the files, so Options.Limits
 // bounds them. There is no snapshot, and so no restoring either, as long as the files are
 // beyond the limits, or one cannot be read or has a name that git takes into no tree,
-// such as .GIT or git~1: exclude it then.
+// such as git~1: exclude it then.
 //
 // # Back
 //

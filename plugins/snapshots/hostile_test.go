@@ -325,8 +325,7 @@ func TestGivenUp(t *testing.T) {
 func TestParallelRestorings(t *testing.T) {
 	t.Parallel()
 	for _, mode := range modes {
-		var w *place
-		w = newPlace(t, mode, func(o *snapshots.Options, c *engine.Config) {
+		w := newPlace(t, mode, func(_ *snapshots.Options, c *engine.Config) {
 			restore := func(call, id string) enginetest.Answer {
 				return enginetest.Call(call, snapshots.RestoreTool, map[string]string{"id": id})
 			}
@@ -393,4 +392,25 @@ func TestKilledInTheMiddle(t *testing.T) {
 	require.Equal(t, "s3", w.restore("s1").Before)
 	require.Len(t, w.files(), 6)
 	require.Equal(t, "file "+text[false], w.files()["f0"])
+}
+
+// A file whose name git takes into no tree is never lost for that: there is no snapshot
+// without it, and nothing is restored, until it is excluded.
+func TestNameThatGitDoesNotTake(t *testing.T) {
+	t.Parallel()
+	exclude := snapshots.Options{}
+	w := newPlace(t, "git", func(o *snapshots.Options, _ *engine.Config) { exclude = *o })
+	w.put("a", "1")
+	w.put("sub/.GIT/x", "left alone")
+	w.take()
+	w.put("git~1", "the user's")
+	w.put("a", "2")
+	before := w.files()
+	_, err := w.p.Restore(t.Context(), w.th, "s1")
+	require.ErrorContains(t, err, "git~1")
+	require.Equal(t, before, w.files())
+	exclude.Exclude = []string{"git~*"}
+	_, err = snapshots.New(exclude).Restore(t.Context(), w.th, "s1")
+	require.NoError(t, err)
+	require.Equal(t, map[string]string{"a": "file 1", "git~1": "file the user's", "sub/.GIT/x": "file left alone"}, w.files())
 }
