@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 
+	"github.com/ddd26017/fixpoint/internal/origin"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -60,12 +61,13 @@ func (b *Batch) Update(us ...state.Update) { b.updates = append(b.updates, us...
 // NewPlugin returns a plugin made of a name and a register function, for small
 // plugins and tests.
 func NewPlugin(name string, register func(r *Registrar) error) Plugin {
-	return pluginFunc{name, register}
+	return pluginFunc{name, register, origin.Caller(1)}
 }
 
 type pluginFunc struct {
 	name     string
 	register func(r *Registrar) error
+	from     string // the package that called NewPlugin: register may have been inlined into another
 }
 
 func (p pluginFunc) Name() string                { return p.name }

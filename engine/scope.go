@@ -85,7 +85,7 @@ func source(p Plugin) (from string) {
 	case Sourced:
 		_ = guard("?", 0, func() error { from = p.Source(); return nil }) // it is for people to read
 	case pluginFunc:
-		from = origin.Of(p.register)
+		from = p.from
 	default:
 		from = origin.Of(p)
 	}

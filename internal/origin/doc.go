@@ -1,7 +1,7 @@
-// Package origin tells in which Go package the code of a value is.
+// Package origin tells in which Go package code is.
 //
-//	origin.Of(strings.ToUpper)   // strings
-//	origin.Of(&bytes.Buffer{})   // bytes
+//	origin.Of(&bytes.Buffer{}) // bytes
+//	origin.Caller(1)           // the package that called this function
 //
 // It imports the standard library only.
 package origin
