@@ -62,6 +62,7 @@ type HookManifest struct {
 	OnError ErrorRule   `json:"on_error"`
 	Reads   []string    `json:"reads,omitempty"`  // declared keys
 	Writes  []string    `json:"writes,omitempty"` // declared keys
+	Silent  bool        `json:"silent,omitempty"` // declared to write none
 }
 
 // GateManifest describes a gate.
@@ -160,7 +161,7 @@ func describe(ps *parts) PluginManifest {
 		}),
 		Hooks: each(ps.hooks, func(h *hookEntry) HookManifest {
 			o := h.opts
-			return HookManifest{h.id, h.phase, o.tier, span(o.timeout), o.onError, keyNames(o.reads), keyNames(o.writes)}
+			return HookManifest{h.id, h.phase, o.tier, span(o.timeout), o.onError, keyNames(o.reads), keyNames(o.writes), o.writes != nil && len(o.writes) == 0}
 		}),
 		Gates: each(ps.gates, func(g *gateEntry) GateManifest {
 			return GateManifest{g.id, cmp.Or(g.action.Phase(), phase.ToolGate), g.action.Action(), g.policy, span(g.opts.timeout), g.opts.failOpen}
@@ -228,7 +229,7 @@ func (m *Manifest) relate() {
 				c := declare(h, key)
 				c.Readers = append(c.Readers, h.ID)
 			}
-			if len(h.Writes) == 0 {
+			if len(h.Writes) == 0 && !h.Silent {
 				m.Undeclared = append(m.Undeclared, h.ID)
 			}
 		}

@@ -240,6 +240,22 @@ func TestManifestMermaidEscapesNames(t *testing.T) {
 	require.Contains(t, text, `    k0[("a#quot;];#lt;i#gt;#35;quot;#96;#37;#37;#92;")]`+"\n")
 }
 
+// A hook that declares to write nothing is no unknown.
+func TestManifestSilentHook(t *testing.T) {
+	m := manifestOf(t, engine.NewPlugin("p", func(r *engine.Registrar) error {
+		hook := phase.HookFunc(func(context.Context, *phase.Context) (phase.Command, error) { return phase.Command{}, nil })
+		r.Key(manifestTitle)
+		r.Hook(phase.StepEnd, hook, engine.Writes())
+		r.Hook(phase.StepEnd, hook)
+		r.Hook(phase.StepEnd, hook, engine.Writes(), engine.Writes(manifestTitle))
+		return nil
+	}))
+	require.Equal(t, []string{"p/step_end/1"}, m.Undeclared)
+	require.True(t, m.Plugins[0].Hooks[0].Silent)
+	require.False(t, m.Plugins[0].Hooks[2].Silent)
+	require.Contains(t, m.Text(), "hook p/step_end/0; tier 0; on error fail; writes nothing\n")
+}
+
 // Capability B10.
 func TestManifestFor(t *testing.T) {
 	all := manifestOf(t, describedPlugins()...)

@@ -42,7 +42,7 @@ func (p PluginManifest) text(o *drawing.Outline) {
 	o.Lines("section ", p.Sections)
 	for _, h := range p.Hooks {
 		o.Line("hook "+h.ID, "tier "+strconv.Itoa(h.Tier), drawing.List("timeout ", h.Timeout),
-			"on error "+h.OnError.String(), drawing.List("reads ", h.Reads...), drawing.List("writes ", h.Writes...))
+			"on error "+h.OnError.String(), drawing.List("reads ", h.Reads...), drawing.List("writes ", h.Writes...), drawing.When(h.Silent, "writes nothing"))
 	}
 	for _, g := range p.Gates {
 		o.Line("gate "+g.ID, drawing.List("on action ", g.Action), drawing.When(g.Policy, "policy"), drawing.List("timeout ", g.Timeout),

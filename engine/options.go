@@ -105,8 +105,11 @@ func Reads(keys ...state.AnyKey) HookOption { return readsOption(keys) }
 
 type writesOption []state.AnyKey
 
-func (k writesOption) hook(o *hookOptions) { o.writes = append(o.writes, k...) }
+// hook leaves a list that is not nil, also without any key: something was declared.
+func (k writesOption) hook(o *hookOptions) {
+	o.writes = append(append([]state.AnyKey{}, o.writes...), k...)
+}
 
-// Writes declares keys that the hook may write. It changes nothing at run time;
-// Describe uses it to tell which hooks could conflict.
+// Writes declares keys that the hook may write, or without any that it writes none. It
+// changes nothing at run time; Describe uses it to tell which hooks could conflict.
 func Writes(keys ...state.AnyKey) HookOption { return writesOption(keys) }

@@ -49,8 +49,9 @@ type Output struct {
 func Text(content string) Output { return Output{Content: content} }
 
 // NewTool makes a tool whose arguments are of type In. Arguments are decoded
-// strictly: unknown fields, fields that are there twice or in another case, and
-// trailing data are errors that the model is told.
+// strictly: unknown fields, fields that are there twice, and trailing data are errors
+// that the model is told. Names are exact, so In's fields want json tags unless the
+// schema has them with capitals: gates read the arguments too, and must not see others.
 // The schema in spec is what the model sees; it is not derived from In.
 func NewTool[In any](spec inference.ToolSpec, fn func(ctx context.Context, pc *phase.Context, in In) (Output, error)) Tool {
 	return typedTool[In]{spec, fn, !jsonpos.Foreign(reflect.TypeFor[In]())}

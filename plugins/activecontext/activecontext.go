@@ -27,7 +27,7 @@ func New(fsys fs.FS) engine.Plugin {
 		r.Section(Section)
 		skip := engine.OnError(engine.Skip)
 		show := func(ctx context.Context, pc *phase.Context) (phase.Command, error) { return show(ctx, pc, fsys) }
-		r.Hook(phase.BeforeInference, phase.HookFunc(show), engine.Timeout(10*time.Second), skip)
+		r.Hook(phase.BeforeInference, phase.HookFunc(show), engine.Writes(), engine.Timeout(10*time.Second), skip)
 		r.Hook(phase.AfterToolExecute, phase.HookFunc(touch), engine.Writes(Touched), skip)
 		r.Hook(phase.StepEnd, phase.HookFunc(turn), engine.Writes(Touched, turns), skip)
 		return nil

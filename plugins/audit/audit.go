@@ -93,8 +93,8 @@ func (p *Plugin) Register(r *engine.Registrar) error {
 	r.Section(Section)
 	r.Effect(Record.Handle(p.write))
 	// What was done is audited even if the audit itself goes wrong.
-	r.Hook(phase.AfterToolExecute, phase.HookFunc(toolEnded), engine.OnError(engine.Skip))
-	r.Hook(phase.RunEnd, phase.HookFunc(runEnded), engine.OnError(engine.Skip))
+	r.Hook(phase.AfterToolExecute, phase.HookFunc(toolEnded), engine.Writes(), engine.OnError(engine.Skip))
+	r.Hook(phase.RunEnd, phase.HookFunc(runEnded), engine.Writes(), engine.OnError(engine.Skip))
 	return nil
 }
 

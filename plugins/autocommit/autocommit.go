@@ -100,8 +100,8 @@ func (p plugin) Register(r *engine.Registrar) error {
 		return p.opts.OnDone(ctx, res)
 	}))
 	r.Action(begin.Handle(p.begin), prepare.Handle(p.prepare), publish.Handle(p.publish))
-	r.Hook(phase.RunStart, phase.HookFunc(atStart))
-	r.Hook(phase.RunEnd, phase.HookFunc(atEnd), engine.Tier(1))
+	r.Hook(phase.RunStart, phase.HookFunc(atStart), engine.Writes())
+	r.Hook(phase.RunEnd, phase.HookFunc(atEnd), engine.Writes(), engine.Tier(1))
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (p plugin) Register(r *engine.Registrar) error {
 	r.Key(Levels)
 	r.Section(Section)
 	r.Action(Count.Handle(p.count))
-	r.Hook(phase.RunStart, phase.HookFunc(begin))
+	r.Hook(phase.RunStart, phase.HookFunc(begin), engine.Writes())
 	r.Tool(reader{engine.NewTool(inference.ToolSpec{Name: Tool, Kind: "read",
 		Description: "How many folders, files and bytes the directory holds, level by level."}, show)})
 	return nil

@@ -59,9 +59,9 @@ func (p plugin) Register(r *engine.Registrar) error {
 	r.Key(Last, start, calls, told)
 	r.Section(Section)
 	r.Action(begin.Handle(p.begin), check.Handle(p.run))
-	r.Hook(phase.RunStart, phase.HookFunc(atStart))
+	r.Hook(phase.RunStart, phase.HookFunc(atStart), engine.Writes())
 	r.Hook(phase.AfterToolExecute, phase.HookFunc(count), engine.Writes(calls))
-	r.Hook(phase.StepEnd, phase.HookFunc(atStep))
+	r.Hook(phase.StepEnd, phase.HookFunc(atStep), engine.Writes())
 	r.Hook(phase.RunEnd, phase.HookFunc(p.atEnd), engine.Writes(Last))
 	return nil
 }

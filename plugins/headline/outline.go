@@ -14,7 +14,7 @@ import (
 func Outline() engine.Plugin {
 	return engine.NewPlugin(OutlineName, func(r *engine.Registrar) error {
 		r.Hook(phase.StepEnd, phase.HookFunc(outline), engine.Writes(Key))
-		r.Hook(phase.BeforeInference, phase.HookFunc(announce))
+		r.Hook(phase.BeforeInference, phase.HookFunc(announce), engine.Writes())
 		return nil
 	})
 }

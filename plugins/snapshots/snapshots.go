@@ -140,7 +140,7 @@ func (p *Plugin) Register(r *engine.Registrar) error {
 	r.Key(Taken, step)
 	r.Section(Section)
 	r.Action(takeAtStart.Handle(p.handle), takeBeforeTool.Handle(p.handle))
-	r.Hook(phase.RunStart, phase.HookFunc(atStart))
+	r.Hook(phase.RunStart, phase.HookFunc(atStart), engine.Writes())
 	r.Hook(phase.BeforeToolExecute, phase.HookFunc(beforeTool), engine.Writes(step))
 	r.Tool(p.tools()...)
 	return nil

@@ -2,6 +2,7 @@ package allowlist_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -207,15 +208,7 @@ func world(t *testing.T, sections map[string]inference.JSON, resolver gate.Resol
 		answers = append(answers, enginetest.Call(fmt.Sprintf("c%d", i), "shell", args))
 	}
 	shell := engine.NewPlugin("shell", func(r *engine.Registrar) error {
-		r.Tool(engine.NewTool(inference.ToolSpec{Name: "shell", Kind: "exec"}, func(_ context.Context, _ *phase.Context, in struct {
-			Command string            `json:"command"`
-			Timeout int               `json:"timeout"`
-			Seconds int               `json:"timeout_seconds"`
-			Env     map[string]string `json:"env"`
-		}) (engine.Output, error) {
-			ran = append(ran, in.Command)
-			return engine.Text("ok"), nil
-		}))
+		r.Tool(loose{&ran})
 		return nil
 	})
 	config, rec := enginetest.Config(t, append(plugins, shell)...)
@@ -228,6 +221,23 @@ func world(t *testing.T, sections map[string]inference.JSON, resolver gate.Resol
 		outcomes = append(outcomes, e.Result)
 	}
 	return ran, outcomes, rec
+}
+
+// loose is a tool that takes its arguments as encoding/json does: members in any case,
+// and the last of several.
+type loose struct{ ran *[]string }
+
+func (loose) Spec() inference.ToolSpec { return inference.ToolSpec{Name: "shell", Kind: "exec"} }
+
+func (l loose) Call(_ context.Context, pc *phase.Context) (engine.Output, error) {
+	var in struct {
+		Command string `json:"command"`
+	}
+	if err := json.Unmarshal([]byte(pc.Call().Args), &in); err != nil {
+		return engine.Output{}, err
+	}
+	*l.ran = append(*l.ran, in.Command)
+	return engine.Text("ok"), nil
 }
 
 // The gate approves with the rule's name, abstains with why, and blocks what is denied. A

@@ -196,16 +196,16 @@ func (p *Plugin) Register(r *engine.Registrar) error {
 		r.Hook(phase.RunStart, phase.HookFunc(p.runStart), engine.Writes(Sessions))
 	}
 	if len(p.o.Settings.Warnings) > 0 || p.has(PermissionRequest, Notification) {
-		r.Hook(phase.RunStart, phase.HookFunc(p.warn), engine.OnError(engine.Skip))
+		r.Hook(phase.RunStart, phase.HookFunc(p.warn), engine.Writes(), engine.OnError(engine.Skip))
 	}
 	if gates || p.has(PostToolUse, PostToolUseFailure) {
-		r.Hook(phase.AfterToolExecute, phase.HookFunc(p.toolDone))
+		r.Hook(phase.AfterToolExecute, phase.HookFunc(p.toolDone), engine.Writes())
 	}
 	if gates || p.has(Stop, SubagentStop) {
-		r.Hook(phase.StepEnd, phase.HookFunc(p.stepEnd))
+		r.Hook(phase.StepEnd, phase.HookFunc(p.stepEnd), engine.Writes())
 	}
 	if gates || p.has(SessionEnd) {
-		r.Hook(phase.RunEnd, phase.HookFunc(p.runEnd))
+		r.Hook(phase.RunEnd, phase.HookFunc(p.runEnd), engine.Writes())
 	}
 	return nil
 }

@@ -161,7 +161,9 @@ func run(ctx context.Context, model *enginetest.Script, plugins ...engine.Plugin
 	}
 	in := engine.Prompt("What is twice 21?")
 	in.Tools = []engine.Tool{engine.NewTool(inference.ToolSpec{Name: "double"},
-		func(_ context.Context, _ *phase.Context, in struct{ N int }) (engine.Output, error) {
+		func(_ context.Context, _ *phase.Context, in struct {
+			N int `json:"n"`
+		}) (engine.Output, error) {
 			o.ran++
 			c.advance(20 * time.Millisecond)
 			if in.N < 0 {

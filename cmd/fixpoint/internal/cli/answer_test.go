@@ -25,12 +25,12 @@ import (
 // answered, secrets included.
 func desk() []engine.Plugin {
 	type question struct {
-		Kind     gate.TicketKind
-		Choices  []string
-		Schema   inference.JSON
-		Default  gate.Default
-		Fallback inference.JSON
-		Lifetime time.Duration
+		Kind     gate.TicketKind `json:"kind"`
+		Choices  []string        `json:"choices"`
+		Schema   inference.JSON  `json:"schema"`
+		Default  gate.Default    `json:"default"`
+		Fallback inference.JSON  `json:"fallback"`
+		Lifetime time.Duration   `json:"lifetime"`
 	}
 	return []engine.Plugin{engine.NewPlugin("desk", func(r *engine.Registrar) error {
 		r.Tool(engine.NewTool(inference.ToolSpec{Name: "ask", Kind: "read"}, func(_ context.Context, pc *phase.Context, q question) (engine.Output, error) {
