@@ -2,6 +2,8 @@ package loopguard_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -153,5 +155,57 @@ func (idempotent) Recovery() engine.Recovery { return engine.Rerun }
 func TestFaultySettings(t *testing.T) {
 	require.ErrorContains(t, loopguard.Settings{}.Validate(), "loopguard: repeats")
 	require.ErrorContains(t, loopguard.Settings{Repeats: 1, Except: []string{"["}}.Validate(), "no pattern")
+	require.ErrorContains(t, loopguard.Settings{Repeats: 1, Answers: -1}.Validate(), "loopguard: answers is -1")
 	require.NoError(t, loopguard.Settings{Repeats: 1, Except: []string{"*"}}.Validate())
+}
+
+// Capability G7. Capability M8. A run that a hook makes go on ends when the model repeats
+// itself, whatever the white space; answers that differ, or come with a call, are none.
+func TestRepeatedAnswers(t *testing.T) {
+	onward := engine.NewPlugin("onward", func(r *engine.Registrar) error {
+		r.Hook(phase.StepEnd, phase.HookFunc(func(context.Context, *phase.Context) (cmd phase.Command, err error) {
+			cmd.Continue("more")
+			return cmd, nil
+		}), engine.Writes())
+		return nil
+	})
+	look := engine.NewTool(inference.ToolSpec{Name: "look"}, func(context.Context, *phase.Context, map[string]any) (engine.Output, error) {
+		return engine.Text("ok"), nil
+	})
+	say := func(texts ...string) (answers []enginetest.Answer) {
+		for i, text := range texts {
+			a := enginetest.Say(text)
+			if called, ok := strings.CutPrefix(text, "look: "); ok {
+				a = enginetest.Say(called).And(enginetest.Call(fmt.Sprint("c", i), "look", inference.JSON(fmt.Sprintf(`{"at":%d}`, i))))
+			}
+			answers = append(answers, a)
+		}
+		return answers
+	}
+	for name, c := range map[string]struct {
+		section string
+		answers []enginetest.Answer
+		reason  phase.Reason
+		steps   int
+	}{
+		"default":    {`{}`, say("so", "so ", " so", "s o", "so\n", "never"), loopguard.ReasonRepeats, 5},
+		"of its own": {`{"answers": 1}`, say("so", "other", "so", "never"), loopguard.ReasonRepeats, 3},
+		"with calls": {`{"answers": 1}`, say("look: so", "look: so", "so", "a", "b", "so"), loopguard.ReasonRepeats, 6},
+		"no limit":   {`{"answers": 0}`, say("1", "1", "1", "1", "1", "1", "1", "1", "1"), phase.ReasonNatural, 9},
+		"different":  {`{"answers": 1}`, say("1", "2", "3", "4", "5", "6", "7", "8", "9"), phase.ReasonNatural, 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config, _ := enginetest.Config(t, loopguard.New(), onward)
+			config.Model = enginetest.NewScript(c.answers...)
+			in := engine.Prompt("go")
+			in.Tools = []engine.Tool{look}
+			spec := with(c.section)
+			spec.ID = "a"
+			res, err := enginetest.Engine(t, config).Run(t.Context(), spec, in)
+			require.NoError(t, err)
+			require.NoError(t, res.Err)
+			require.Equal(t, c.reason, res.Reason)
+			require.Equal(t, c.steps, res.Steps)
+		})
+	}
 }
