@@ -13,6 +13,8 @@ require (
 	github.com/charmbracelet/x/ansi v0.8.0
 	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/jsonschema v0.0.0-00010101000000-000000000000
+	github.com/ddd26017/fixpoint/contrib/plugins/allowlist v0.0.0-00010101000000-000000000000
+	github.com/ddd26017/fixpoint/contrib/plugins/exechook v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/store/bolt v0.0.0-00010101000000-000000000000
 	github.com/goccy/go-yaml v1.19.2
 	github.com/muesli/termenv v0.16.0
@@ -40,4 +42,9 @@ require (
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.14.0 // indirect
+	mvdan.cc/sh/v3 v3.13.1 // indirect
 )
+
+replace github.com/ddd26017/fixpoint/contrib/plugins/allowlist => ../../contrib/plugins/allowlist
+
+replace github.com/ddd26017/fixpoint/contrib/plugins/exechook => ../../contrib/plugins/exechook

@@ -4,6 +4,7 @@
 //	fixpoint chat [SPEC]             talk with an agent at the terminal
 //	fixpoint check [SPEC]            say what is wrong with a spec
 //	fixpoint describe [SPEC]         list what its plugins register
+//	fixpoint plugins                 list the plugins that a spec can name
 //	fixpoint pending --store STORE   list what kept runs wait for
 //	fixpoint approve TICKET          approve it and go on; also deny, answer
 //	fixpoint resume THREAD           go on after a crash

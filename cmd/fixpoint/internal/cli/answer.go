@@ -29,6 +29,8 @@ func newAnswer(stdio IO) *cobra.Command {
 			"  multi choice  any number of the choices, each an argument; '[]' for none\n" +
 			"  form          a JSON object\n" +
 			"  confirm       one of the choices, or JSON\n" +
+			"                for some tool calls, as pending shows: yes, no REASON, edit ARGUMENTS,\n" +
+			"                times N [call|tool|all], always [run|thread|persistent] [call|tool|all]\n" +
 			"  secret        never an argument, since others can see those\n\n" +
 			"Without VALUE it is asked for at the terminal, a secret without showing it, or read\n" +
 			"from standard input. A value that is refused leaves the ticket open (exit code 2).",
@@ -73,6 +75,13 @@ func given(ctx context.Context, q kept.Question, values []string, stdio IO) (pha
 		if q.Ticket.Kind == gate.MultiChoice && !inference.JSON(text).Valid() {
 			values = strings.Split(text, "\n")
 		}
+	}
+	if terminal.TakesAnswers(q.Ticket) {
+		answer, err := terminal.ReadAnswer(q.Ticket, strings.Join(values, " "))
+		if err != nil {
+			return answer, usageError{fmt.Errorf("fixpoint: %w; ticket %s is still open", err, q.Ticket.ID)}
+		}
+		return answer, nil
 	}
 	value, err := valueOf(q.Ticket, values)
 	return phase.Answer{Approved: true, Value: value}, err

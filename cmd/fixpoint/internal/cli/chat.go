@@ -53,6 +53,7 @@ func newChat(stdio IO) *cobra.Command {
 			"run, commands that only look or note something work as well.\n\n" +
 			"Without a terminal, lines are read from standard input until it ends: prompts, commands\n" +
 			"and, while a run asks, answers. No prompts are shown.\n\n" +
+			hookHelp +
 			"Exit code: 0 when you left, 1 when the session failed, 2 for wrong arguments or a faulty\n" +
 			"spec, 3 when the thread waits for an answer, 130 when it was cancelled from outside.",
 		Example: "  fixpoint chat                           # with the built-in agent, about this directory\n" +
@@ -69,6 +70,7 @@ func newChat(stdio IO) *cobra.Command {
 	fl.StringVar(&f.thread, "thread", "", "the `id` of the thread (default: the next of thread-1, thread-2, ...)")
 	fl.StringVar(&f.agent, "agent", "", "the `id` of the agent to begin with (default: the thread's, or the first of the spec)")
 	fl.StringVar(&f.trace, "trace", "", "write the events as JSON lines to this `file` too")
+	f.addHooks(c)
 	fl.BoolVarP(&f.yes, "yes", "y", false, "approve what is asked")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show questions and answers only")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show every hook, commit and duration")
@@ -81,14 +83,18 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 	if err != nil {
 		return err
 	}
-	if f.store == "" {
-		f.store = filepath.Join(f.dir, outputDir, chatStore)
-	}
-	w, err := newWorkspace(f.dir, f.out, f.hidden(f.store)...)
+	hooks, err := f.hookFiles()
 	if err != nil {
 		return err
 	}
-	rec := kept.Record{Dir: w.dir, Report: w.report}
+	if f.store == "" {
+		f.store = filepath.Join(f.dir, outputDir, chatStore)
+	}
+	w, err := newWorkspace(f.dir, f.out, f.hidden(f.store, hooks...)...)
+	if err != nil {
+		return err
+	}
+	rec := kept.Record{Dir: w.dir, Report: w.report, Hooks: hooks.text()}
 	if rec.Spec, err = absolute(name); err != nil {
 		return err
 	}
@@ -108,7 +114,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 			return err
 		}
 		defer func() { _ = desk.close() }() // also if the program fails; a second time it does nothing
-		open, err := f.talk(ctx, a, w, stdio, desk, chat.Options{Store: store, Record: rec, History: lines})
+		open, err := f.talk(ctx, hooks, hooks.agent(a), w, stdio, desk, chat.Options{Store: store, Record: rec, History: lines})
 		if ctx.Err() != nil { // what else it says follows from that
 			err = exitError(ExitCancelled)
 		}
@@ -122,7 +128,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 }
 
 // talk holds the session and returns the questions that it leaves open.
-func (f chatFlags) talk(ctx context.Context, a agentFile, w workspace, stdio IO, d *desk, o chat.Options) (open []terminal.Question, err error) {
+func (f chatFlags) talk(ctx context.Context, hooks hookFiles, a agentFile, w workspace, stdio IO, d *desk, o chat.Options) (open []terminal.Question, err error) {
 	o.Console, o.Live, o.Release, o.Columns, o.Screen, o.Level = d.console, d.live, d.release, d.columns, d.screen, f.level()
 	o.Printer = terminal.NewPrinter(o.Screen)
 	o.View = terminal.NewView(o.Printer, f.level())
@@ -139,9 +145,16 @@ func (f chatFlags) talk(ctx context.Context, a agentFile, w workspace, stdio IO,
 		return nil, err
 	}
 	defer func() { err = joined(err, closeLines(traces), o.Printer.Err()) }()
+	made := setup{workspace: w, keep: true, runs: true, view: o.View, state: stdio.stateFolder(w), now: stdio.Now}
+	if err := hooks.load(&made); err != nil {
+		return nil, err
+	}
 	config := engine.Config{
 		NewID: s.NewID, Resolver: s.Resolver(f.yes), Observers: []engine.Observer{o.View}, Schemas: schemas,
 		Journal: o.Store.Journal, Vault: o.Store.Vault,
+	}
+	if made.hooks != nil {
+		config.Resolver = made.hooks.Resolver(config.Resolver)
 	}
 	if stdio.Plugins != nil {
 		config.Plugins = stdio.Plugins()
@@ -154,7 +167,8 @@ func (f chatFlags) talk(ctx context.Context, a agentFile, w workspace, stdio IO,
 	for id, m := range a.models {
 		a.models[id] = s.Watch(m)
 	}
-	eng, closeEngine, err := w.engine(config, a, true)
+	made.agent = a
+	eng, closeEngine, err := made.engine(ctx, config)
 	if err != nil {
 		return nil, err
 	}

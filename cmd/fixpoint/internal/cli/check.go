@@ -39,6 +39,6 @@ func inspect(name string) (agentFile, *engine.Engine, func() error, error) {
 	if err != nil {
 		return a, nil, nil, err
 	}
-	eng, closeEngine, err := w.engine(engine.Config{}, a, false)
+	eng, closeEngine, err := setup{workspace: w, agent: a}.engine(context.Background(), engine.Config{})
 	return a, eng, closeEngine, err
 }

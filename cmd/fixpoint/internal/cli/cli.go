@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -31,6 +32,8 @@ type IO struct {
 	Env func(name string) string
 	// Plugins, if set, makes plugins that runs have besides those of the command.
 	Plugins func() []engine.Plugin
+	// Now is the clock; nil means the usual one.
+	Now func() time.Time
 }
 
 // exitError carries the exit code of a command that has said all there is to say.
@@ -136,7 +139,7 @@ func newRoot(stdio IO) *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w; see %s --help", err, c.CommandPath())}
 	})
-	root.AddCommand(newRun(stdio), newChat(stdio), newCheck(stdio), newDescribe(stdio),
+	root.AddCommand(newRun(stdio), newChat(stdio), newCheck(stdio), newDescribe(stdio), newPlugins(stdio),
 		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio),
 		newHistory(stdio), newDiff(stdio), newFork(stdio), newPrune(stdio), newDelete(stdio), newVerify(stdio))
 	return root

@@ -23,7 +23,8 @@ func newResume(stdio IO) *cobra.Command {
 		Long: "Go on with the run of a thread in a store whose process ended before the run did.\n" +
 			"It goes on from its last commit: no tool call whose result was kept runs again.\n" +
 			"A run that waits for an answer goes on with approve, deny or answer instead, unless\n" +
-			"the time for the answer is over: then the default counts.\n\n" + exitCodes,
+			"the time for the answer is over: then the default counts.\n\n" +
+			"It has the hook programs of --hooks that it was started with, unless others are named.\n\n" + exitCodes,
 		Example: "  fixpoint resume thread-1 --store runs",
 		Args:    exactly("THREAD"),
 		RunE: verb(func(ctx context.Context, id string) error {

@@ -15,7 +15,6 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/phase"
-	"github.com/ddd26017/fixpoint/plugins/audit"
 	"github.com/ddd26017/fixpoint/plugins/headline"
 )
 
@@ -36,7 +35,7 @@ func newRun(stdio IO) *cobra.Command {
 			"With --store the run is kept in a folder, and outlives the process: without a\n" +
 			"terminal, or with --pause, it stops at the first question, and \"fixpoint approve\"\n" +
 			"goes on with it; after a crash, \"fixpoint resume\" does.\n\n" +
-			exitCodes,
+			hookHelp + exitCodes,
 		Example: "  fixpoint run --dir .                  # the built-in agent; asks before it writes\n" +
 			"  fixpoint run agent.yaml --yes -v      # approve what is asked, show every hook\n" +
 			"  fixpoint run --yes --json > run.jsonl # the events as JSON lines\n" +
@@ -64,12 +63,17 @@ func (f runFlags) run(ctx context.Context, name string, stdio IO) error {
 	if err != nil {
 		return err
 	}
-	w, err := newWorkspace(f.dir, f.out, f.hidden(f.store)...)
+	hooks, err := f.hookFiles()
+	if err != nil {
+		return err
+	}
+	a = hooks.agent(a)
+	w, err := newWorkspace(f.dir, f.out, f.hidden(f.store, hooks...)...)
 	if err != nil {
 		return err
 	}
 	prompt := cmp.Or(f.prompt, "Survey this directory and hand in a report: "+filepath.Base(w.dir))
-	s := session{agent: a, workspace: w, thread: "thread-1"}
+	s := session{agent: a, workspace: w, hooks: hooks, thread: "thread-1"}
 	if f.store == "" {
 		s.do = func(ctx context.Context, th *engine.Thread, in engine.Input, show screenful) (*engine.Result, error) {
 			f.introduce(a, w, show)
@@ -79,7 +83,7 @@ func (f runFlags) run(ctx context.Context, name string, stdio IO) error {
 		return f.perform(ctx, s, stdio)
 	}
 	return withStore(f.store, kept.Create, func(store *kept.Store) error {
-		rec := kept.Record{Agent: a.Specs[0].ID, Dir: w.dir, Report: w.report, Prompt: prompt}
+		rec := kept.Record{Agent: a.Specs[0].ID, Dir: w.dir, Report: w.report, Prompt: prompt, Hooks: hooks.text()}
 		var err error
 		if rec.Trace, err = absolute(f.trace); err != nil {
 			return err
@@ -162,7 +166,7 @@ func activePlugins(m engine.Manifest) string {
 }
 
 // facts tells what a run left behind.
-func facts(th *engine.Thread, w workspace, spec engine.AgentSpec) []terminal.Fact {
+func facts(th *engine.Thread, s session) []terminal.Fact {
 	var out []terminal.Fact
 	add := func(label, text string) { out = append(out, terminal.Fact{Label: label, Text: text}) }
 	if line := headline.Key.Get(th.Snapshot()).String(); line != "" {
@@ -170,11 +174,8 @@ func facts(th *engine.Thread, w workspace, spec engine.AgentSpec) []terminal.Fac
 	}
 	for _, m := range engine.Transcript.Get(th.Snapshot()).All() {
 		if m.Result.Name == report.Tool && !m.Result.IsError {
-			add("report", w.report)
+			add("report", s.workspace.report)
 		}
 	}
-	if settings, err := audit.Section.From(spec); err == nil && spec.Active(audit.Name) {
-		add("audit", filepath.Join(w.dir, filepath.FromSlash(cmp.Or(settings.Path, audit.DefaultPath))))
-	}
-	return out
+	return append(out, told(th.Snapshot(), s.workspace, s.agent.Specs[0], s.agent.named())...)
 }

@@ -23,11 +23,13 @@ import (
 // one has them.
 type showFlags struct {
 	trace                             string
+	hooks                             []string
 	yes, pause, quiet, verbose, jsonl bool
 }
 
 func (f *showFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.trace, "trace", "", "write the events as JSON lines to this `file` too")
+	f.addHooks(c)
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "approve what is asked")
 	c.Flags().BoolVar(&f.pause, "pause", false, "stop at questions instead of asking at the terminal; for runs in a store")
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show questions and the summary only")
@@ -64,6 +66,7 @@ func (f showFlags) hidden(store string, others ...string) []string {
 type session struct {
 	agent     agentFile
 	workspace workspace
+	hooks     hookFiles
 	store     *kept.Store // nil for a run that is not kept
 	thread    string
 	// do runs the agent on the thread. The input has everything but the messages. A nil
@@ -86,12 +89,22 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 	}
 	printer := terminal.NewPrinter(shown)
 	view := terminal.NewView(printer, f.level())
+	made := setup{
+		workspace: s.workspace, agent: s.agent, keep: s.store != nil, runs: true, view: view,
+		state: stdio.stateFolder(s.workspace), now: stdio.Now,
+	}
+	if err := s.hooks.load(&made); err != nil {
+		return err
+	}
 	config := engine.Config{
 		// Ids from a counter, so that the same run gives the same events.
 		NewID:     enginetest.NewIDs("id"),
 		Resolver:  f.resolver(printer, view, stdio, s.store != nil),
 		Observers: []engine.Observer{view},
 		Schemas:   jsonschema.New(jsonschema.Options{}),
+	}
+	if made.hooks != nil {
+		config.Resolver = made.hooks.Resolver(config.Resolver)
 	}
 	if stdio.Plugins != nil {
 		config.Plugins = stdio.Plugins()
@@ -110,7 +123,7 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 	for _, t := range traces {
 		config.Observers = append(config.Observers, t)
 	}
-	eng, closeEngine, err := s.workspace.engine(config, s.agent, s.store != nil)
+	eng, closeEngine, err := made.engine(ctx, config)
 	if err != nil {
 		return errors.Join(err, closeLines(traces))
 	}
@@ -156,6 +169,9 @@ func (f showFlags) start(ctx context.Context, eng *engine.Engine, s session, sho
 	if err := s.workspace.prepare(); err != nil {
 		return finished{}, err
 	}
+	if err := eng.Open(ctx); err != nil {
+		return finished{}, err
+	}
 	open := func() (*engine.Thread, error) { return eng.NewThread(s.thread) }
 	if s.store != nil {
 		open = func() (*engine.Thread, error) { return eng.OpenThread(ctx, s.thread) }
@@ -175,7 +191,7 @@ func (f showFlags) start(ctx context.Context, eng *engine.Engine, s session, sho
 	if err != nil {
 		return finished{}, specFault(err)
 	}
-	done := finished{Result: res, facts: facts(th, s.workspace, s.agent.Specs[0])}
+	done := finished{Result: res, facts: facts(th, s)}
 	if s.store != nil {
 		done.questions = questions(s.store.Folder, th, res.Tickets)
 	}

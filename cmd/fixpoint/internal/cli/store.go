@@ -76,9 +76,17 @@ func (f showFlags) reopened(store *kept.Store, t kept.Thread) (session, error) {
 	if err != nil {
 		return session{}, err
 	}
+	hooks, err := f.hookFiles()
+	if err == nil && len(hooks) == 0 {
+		hooks, err = recordedHooks(rec.Hooks)
+	}
+	if err != nil {
+		return session{}, err
+	}
+	a = hooks.agent(a)
 	a.startWith(rec.Agent)
-	w, err := newWorkspace(rec.Dir, rec.Report, f.hidden(store.Folder, rec.Trace)...)
-	return session{agent: a, workspace: w, store: store, thread: t.ID}, err
+	w, err := newWorkspace(rec.Dir, rec.Report, f.hidden(store.Folder, append(hooks, rec.Trace)...)...)
+	return session{agent: a, workspace: w, hooks: hooks, store: store, thread: t.ID}, err
 }
 
 // questions returns what a run waits for, with the commands that answer.
@@ -93,7 +101,11 @@ func questions(folder string, th *engine.Thread, tickets []gate.Ticket) []termin
 
 // question is an open question as it is shown.
 func question(folder string, q kept.Question) terminal.Question {
-	return terminal.Question{Ticket: q.Ticket, Call: q.Call, Command: answerCommand(folder, q.Ticket), Now: time.Now()}
+	shown := terminal.Question{Ticket: q.Ticket, Call: q.Call, Command: answerCommand(folder, q.Ticket), Now: time.Now()}
+	if terminal.TakesAnswers(q.Ticket) {
+		shown.Other = strings.Join([]string{"fixpoint", "answer", quote(q.Ticket.ID), "ANSWER", "--store", quote(folder)}, " ")
+	}
+	return shown
 }
 
 // answerCommand is what to type to approve or answer.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,23 +10,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
-	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/report"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/specfile"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/steward"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/inference"
-	"github.com/ddd26017/fixpoint/plugins/agentsmd"
-	"github.com/ddd26017/fixpoint/plugins/audit"
-	"github.com/ddd26017/fixpoint/plugins/budget"
-	"github.com/ddd26017/fixpoint/plugins/census"
-	"github.com/ddd26017/fixpoint/plugins/elicit"
-	"github.com/ddd26017/fixpoint/plugins/files"
-	"github.com/ddd26017/fixpoint/plugins/headline"
-	"github.com/ddd26017/fixpoint/plugins/loopguard"
-	"github.com/ddd26017/fixpoint/plugins/permission"
-	"github.com/ddd26017/fixpoint/state"
 )
 
 // outputDir is the folder for what runs write, below the surveyed directory.
@@ -171,43 +158,4 @@ func (w workspace) prepare() error {
 		return fmt.Errorf("fixpoint: cannot write %s: %w", ignore, err)
 	}
 	return nil
-}
-
-// engine returns an engine with all plugins of the command, those of the configuration
-// and what keeps a run in a store, and a function that closes it. The configuration's
-// other parts are the caller's.
-func (w workspace) engine(c engine.Config, a agentFile, keep bool) (*engine.Engine, func() error, error) {
-	tree, err := files.Open(w.dir, files.Options{Hide: w.hidden})
-	if err != nil {
-		return nil, nil, err
-	}
-	log := audit.Options{Dir: w.dir}
-	if keep {
-		// What another thread left behind belongs where that one works.
-		log.DirOf = func(s *state.Snapshot) string { return kept.Key.Get(s).Dir }
-		log.Sync = true
-	}
-	c.Plugins = append([]engine.Plugin{
-		tree,
-		report.New(w.report, w.display),
-		permission.New(),
-		loopguard.New(),
-		audit.New(log),
-		budget.New(),
-		agentsmd.New(tree.FS()),
-		headline.New(),
-		headline.Focus(),
-		headline.Outline(),
-		census.New(tree.FS()),
-		elicit.New(),
-	}, c.Plugins...)
-	if keep {
-		c.Plugins = append(c.Plugins, kept.Plugin())
-	}
-	c.Agents, c.Models = a.Specs, a.models
-	eng, err := engine.New(c)
-	if err != nil {
-		return nil, nil, specFault(errors.Join(err, tree.Close(context.Background())))
-	}
-	return eng, func() error { return eng.Close(context.Background()) }, nil
 }

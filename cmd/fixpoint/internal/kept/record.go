@@ -15,6 +15,7 @@ type Record struct {
 	Dir    string `json:"dir"`            // absolute
 	Report string `json:"report"`         // absolute
 	Trace  string `json:"trace,omitzero"` // absolute; tools must not see it
+	Hooks  string `json:"hooks,omitzero"` // absolute paths of settings files, a list in JSON
 	Prompt string `json:"prompt"`
 }
 

@@ -57,9 +57,15 @@ func Files(folder string) []string {
 	return []string{File(folder), VaultFolder(folder), LinesFile(folder), filepath.Join(folder, deletedName)}
 }
 
-// Create opens the store of a folder and makes both if they are not there.
+// Create opens the store of a folder and makes both if they are not there. A new folder
+// says to git that there is nothing in it to be committed.
 func Create(folder string) (*Store, error) {
-	if err := os.MkdirAll(folder, 0o777); err != nil {
+	_, err := os.Stat(folder)
+	made := errors.Is(err, os.ErrNotExist)
+	if err = os.MkdirAll(folder, 0o777); err == nil && made {
+		err = os.WriteFile(filepath.Join(folder, ".gitignore"), []byte("*\n"), 0o666)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("the store cannot be made: %w", err)
 	}
 	return open(folder)

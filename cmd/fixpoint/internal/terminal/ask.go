@@ -17,6 +17,9 @@ func declined() phase.Answer { return phase.Answer{Reason: "declined at the term
 
 // ask reads the answer. The printer is ours.
 func (q *Prompt) ask(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
+	if shown, ok := preview(t); ok {
+		return q.approve(ctx, t, shown)
+	}
 	if t.Kind == gate.Confirm {
 		return q.confirm(ctx, t)
 	}

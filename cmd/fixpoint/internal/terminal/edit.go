@@ -19,14 +19,19 @@ func (q *Prompt) editable(t gate.Ticket) (call, bool) {
 	return c, known && q.keys.Line != nil && t.Mode != gate.UseAsResult
 }
 
-// edit reads other arguments for a call, beginning with the present ones. It is "" where
+// edit reads other arguments for a call, beginning with the present ones where lines can
+// be changed. It is "" where
 // an empty line goes back to the question. What is no JSON object, or what the tool would
 // refuse, is there to be changed again.
 func (q *Prompt) edit(ctx context.Context, c call) (inference.JSON, error) {
 	text := oneLine(c.args)
 	for {
 		q.cue("arguments, as JSON; an empty line goes back")
-		typed, err := q.keys.Line(ctx, q.said, text)
+		read := q.line
+		if q.keys.Line != nil {
+			read = func(ctx context.Context) (string, error) { return q.keys.Line(ctx, q.said, text) }
+		}
+		typed, err := read(ctx)
 		if err != nil || strings.TrimSpace(typed) == "" {
 			return "", err
 		}

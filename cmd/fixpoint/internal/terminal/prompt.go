@@ -129,6 +129,10 @@ func (q *Prompt) show(t gate.Ticket, most int) {
 	if t.Params == "" {
 		return
 	}
+	if shown, ok := preview(t); ok {
+		q.p.preview(2, shown, most)
+		return
+	}
 	if t.Params.Decode(&shown) != nil {
 		line(s.dim.Render(clip(clean(string(t.Params)), 300)))
 		return

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,6 +36,7 @@ type View struct {
 	calls   map[string]call
 	actions []engine.ActionFinished
 	writes  []string // keys that the round wrote
+	notes   []note   // that wait for the event of their effect
 	// answered says that the gates are asked again because a question was answered.
 	answered bool
 }
@@ -64,6 +66,32 @@ func (v *View) Observe(e engine.Event) {
 	if v.level > Quiet {
 		v.show(e)
 	}
+	switch e := e.(type) {
+	case engine.EffectFinished:
+		v.showNotes(func(n note) bool { return n.effect == e.Effect })
+	case engine.StepFinished, engine.RunFinished, engine.RunSuspended:
+		v.showNotes(func(note) bool { return true })
+	}
+}
+
+// note is a line that the handler of an effect has to show.
+type note struct{ effect, label, text string }
+
+// Note keeps a line of the handler of an effect until the event that tells of the
+// effect is shown, so that it has its place among the lines.
+func (v *View) Note(effect, label, text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.notes = append(v.notes, note{effect, label, text})
+}
+
+func (v *View) showNotes(due func(note) bool) {
+	for _, n := range v.notes {
+		if due(n) && v.level > Quiet {
+			v.say(v.p.s.note, n.label, clean(n.text))
+		}
+	}
+	v.notes = slices.DeleteFunc(v.notes, due)
 }
 
 // Remember tells the view of calls that the model asked for in another process.

@@ -28,7 +28,9 @@ type Question struct {
 	Ticket  gate.Ticket
 	Call    inference.ToolCall
 	Command string
-	Now     time.Time // that the question is shown at
+	// Other, if set, is another one, for answers that say more.
+	Other string
+	Now   time.Time // that the question is shown at
 }
 
 // Waiting writes the questions that a run waits for. Ids and commands are never
@@ -45,14 +47,22 @@ func (p *Printer) Waiting(all []Question) {
 func (p *Printer) Question(q Question) {
 	t := q.Ticket
 	p.line(p.s.note, "waiting", 0, p.s.bold.Render(clean(q.Call.Name))+":", clean(t.Message))
-	if q.Call.Args != "" {
+	if shown, ok := preview(t); ok {
+		back := p.take()
+		p.preview(0, shown, pendingLines)
+		back()
+	} else if q.Call.Args != "" {
 		p.line(p.s.dim, "args", 0, p.s.dim.Render(clip(clean(string(q.Call.Args)), 100)))
 	}
 	p.line(p.s.dim, "kind", 0, strings.ReplaceAll(clean(string(t.Kind)), "_", " "))
 	if choices := Choices(t); len(choices) > 0 {
 		p.line(p.s.dim, "choices", 0, clip(clean(strings.Join(choices, ", ")), 300))
 	}
-	if t.Schema != "" {
+	shown, approval := preview(t)
+	if approval {
+		p.line(p.s.dim, "answers", 0, Offers(shown))
+	}
+	if t.Schema != "" && !approval {
 		p.line(p.s.dim, "schema", 0, p.s.dim.Render(clip(clean(string(t.Schema)), 300)))
 	}
 	if !t.Until.IsZero() {
@@ -61,6 +71,9 @@ func (p *Printer) Question(q Question) {
 	}
 	p.whole("ticket", t.ID)
 	p.whole("continue", q.Command)
+	if q.Other != "" {
+		p.whole("or", q.Other)
+	}
 }
 
 // defaultText says what counts when nobody answers.

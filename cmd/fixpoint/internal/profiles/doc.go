@@ -1,0 +1,3 @@
+// Package profiles keeps the values of profile keys, such as approvals that hold for
+// good, as files of a folder.
+package profiles
