@@ -221,10 +221,10 @@ func (f showFlags) deliver(ctx context.Context, show screenful) error {
 // without a terminal nobody has to.
 func (f showFlags) resolver(p *terminal.Printer, v *terminal.View, stdio IO, waits bool) gate.Resolver {
 	keys, ok := keyboard(stdio)
-	if waits && (f.pause || !ok) {
-		return terminal.Pause{All: f.yes}
-	}
 	prompt := terminal.NewPrompt(p, v, keys)
+	if waits && (f.pause || !ok) {
+		return terminal.Pause{All: f.yes, Prompt: prompt}
+	}
 	if f.yes {
 		return terminal.Yes{Prompt: prompt}
 	}

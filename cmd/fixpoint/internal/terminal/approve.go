@@ -59,10 +59,19 @@ func (p *Printer) block(indent int, text string, most int) {
 			p.write(p.layout(p.s.plain, "", indent, p.s.dim.Render(fmt.Sprintf("│ … %d more", len(lines)-i))) + "\n")
 			break
 		}
-		for _, part := range p.broken(cleanLine(l), indent+1) {
+		for _, part := range p.broken(marked(cleanLine(l)), indent+1) {
 			p.write(p.layout(p.s.plain, "", indent, p.s.dim.Render("│"), p.diffLook(part)) + "\n")
 		}
 	}
+}
+
+// marked shows the blanks at the end of a line that a diff adds or removes.
+func marked(line string) string {
+	if !strings.HasPrefix(line, "+") && !strings.HasPrefix(line, "-") {
+		return line
+	}
+	text := strings.TrimRight(line, " \t")
+	return text + strings.NewReplacer(" ", "·", "\t", "→").Replace(line[len(text):])
 }
 
 func (p *Printer) diffLook(line string) string {

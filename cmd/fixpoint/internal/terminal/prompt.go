@@ -59,10 +59,18 @@ func NewPrompt(p *Printer, v *View, k Keyboard) *Prompt {
 // Questions of other kinds go to the prompt.
 type Yes struct{ Prompt *Prompt }
 
-// Resolve approves.
+// Resolve approves, and shows what if there is something to see.
 func (y Yes) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	if t.Kind != gate.Confirm {
 		return y.Prompt.Resolve(ctx, t)
+	}
+	if shown, ok := preview(t); ok && y.Prompt != nil && y.Prompt.view.level > Quiet {
+		if err := y.Prompt.view.wait(ctx, t.ID); err != nil {
+			return phase.Answer{}, err
+		}
+		back := y.Prompt.p.take()
+		y.Prompt.p.preview(2, shown, pendingLines)
+		back()
 	}
 	return phase.Answer{Approved: true, Reason: "by --yes"}, nil
 }
@@ -72,10 +80,8 @@ func (y Yes) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	select {
-	case <-q.view.shown(t.ID):
-	case <-ctx.Done():
-		return phase.Answer{}, context.Cause(ctx)
+	if err := q.view.wait(ctx, t.ID); err != nil {
+		return phase.Answer{}, err
 	}
 	// What else happens meanwhile waits, so that it does not end up in the answer.
 	defer q.p.take()()
@@ -130,7 +136,7 @@ func (q *Prompt) show(t gate.Ticket, most int) {
 		return
 	}
 	if shown, ok := preview(t); ok {
-		q.p.preview(2, shown, most)
+		q.p.preview(2, shown, max(most, pendingLines))
 		return
 	}
 	if t.Params.Decode(&shown) != nil {

@@ -1,6 +1,7 @@
 package terminal
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"sync"
@@ -111,12 +112,18 @@ func (v *View) remembered(id string) (call, bool) {
 	return c, ok
 }
 
-// shown returns a channel that is closed when the ticket has been shown, together
-// with everything that happened before.
-func (v *View) shown(ticket string) <-chan struct{} {
+// wait waits until the ticket has been shown, together with everything that happened
+// before.
+func (v *View) wait(ctx context.Context, ticket string) error {
 	v.mu.Lock()
-	defer v.mu.Unlock()
-	return v.channel(ticket)
+	shown := v.channel(ticket)
+	v.mu.Unlock()
+	select {
+	case <-shown:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 func (v *View) channel(ticket string) chan struct{} {

@@ -12,14 +12,17 @@ import (
 
 // Pause is a gate.Resolver for when nobody is at the terminal and the run can wait:
 // it approves confirmations if All says so, and leaves other questions open.
-type Pause struct{ All bool }
+type Pause struct {
+	All    bool
+	Prompt *Prompt // shows what is approved
+}
 
 // Resolve approves or leaves the question open.
 func (p Pause) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	if !p.All || t.Kind != gate.Confirm {
 		return phase.Answer{}, gate.ErrLeftOpen
 	}
-	return Yes{}.Resolve(ctx, t)
+	return Yes{p.Prompt}.Resolve(ctx, t)
 }
 
 // Question is an open question with the call that it is about and the command that
