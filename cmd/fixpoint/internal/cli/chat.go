@@ -105,6 +105,16 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 		return err
 	}
 	return withStore(f.store, kept.Create, func(store *kept.Store) error {
+		if f.thread != "" && len(hooks) == 0 { // a thread keeps the guards that it had
+			t, err := store.Thread(ctx, f.thread)
+			if err == nil {
+				hooks, err = recordedHooks(t.Record.Hooks)
+			}
+			if err != nil {
+				return storeFault(err)
+			}
+			rec.Hooks = hooks.text()
+		}
 		lines, err := lineedit.OpenHistory(kept.LinesFile(store.Folder))
 		if err != nil {
 			return err
