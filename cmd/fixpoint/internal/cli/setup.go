@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"runtime"
@@ -51,7 +52,7 @@ func (s setup) engine(ctx context.Context, c engine.Config) (*engine.Engine, fun
 	if s.hooks != nil {
 		made.wanted[exechook.Name] = true
 	}
-	drawing := &drawnFile{name: drawingFile(s.workspace)}
+	drawing := &drawnFile{dir: s.workspace.dir}
 	if s.runs {
 		made.drawing = drawing
 	}
@@ -183,16 +184,21 @@ func (a agentFile) nameAt(fault *engine.SpecError, index string) string {
 	return ""
 }
 
-// drawnFile is a file that is made with the first Write.
+// drawnFile is the file that trace draws to, made with the first Write.
 type drawnFile struct {
-	name string
+	dir  string
 	file *os.File
 }
 
 // Write writes to the file.
 func (d *drawnFile) Write(p []byte) (n int, err error) {
 	if d.file == nil {
-		if d.file, err = os.Create(d.name); err != nil {
+		root, err := os.OpenRoot(d.dir) // no link leads out of it
+		if err != nil {
+			return 0, err
+		}
+		d.file, err = root.Create(path.Join(outputDir, drawingName))
+		if err := errors.Join(err, root.Close()); err != nil {
 			return 0, err
 		}
 	}

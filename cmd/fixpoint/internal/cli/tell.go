@@ -4,22 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io/fs"
-	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/contrib/plugins/exechook"
 	"github.com/ddd26017/fixpoint/engine"
-	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/audit"
 	"github.com/ddd26017/fixpoint/plugins/autocommit"
 	"github.com/ddd26017/fixpoint/plugins/checks"
-	"github.com/ddd26017/fixpoint/plugins/confirm"
 	"github.com/ddd26017/fixpoint/plugins/cost"
-	"github.com/ddd26017/fixpoint/plugins/files"
 	"github.com/ddd26017/fixpoint/plugins/screening"
 	"github.com/ddd26017/fixpoint/plugins/snapshots"
 	"github.com/ddd26017/fixpoint/plugins/trace"
@@ -143,41 +137,4 @@ func checksText(v checks.Verdict) string {
 		names = append(names, f.Command+" ("+f.Status+")")
 	}
 	return "failed: " + strings.Join(names, ", ")
-}
-
-// editDiff previews calls of edit_file.
-type editDiff struct{ files fs.FS }
-
-// Preview returns the diff that the call would make.
-func (d editDiff) Preview(_ context.Context, pc *phase.Context) (string, error) {
-	var args struct{ Path, Old, New string }
-	if err := pc.Call().Args.Decode(&args); err != nil {
-		return "", err
-	}
-	name := path.Clean(args.Path)
-	raw, err := fs.ReadFile(d.files, name)
-	if err != nil {
-		return "", err
-	}
-	old := string(raw)
-	if args.Old == "" || strings.Count(old, args.Old) != 1 {
-		return "", fmt.Errorf("%s does not change: the old text is not in %s exactly once", files.EditTool, name)
-	}
-	return confirm.Diff("a/"+name, "b/"+name, old, strings.Replace(old, args.Old, args.New, 1)), nil
-}
-
-// literal is the pattern, as path.Match takes it, of just that path.
-func literal(name string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
-}
-
-// kept are the hidden paths below the directory, without the folders of others of them:
-// what is in such a folder otherwise is not the command's.
-func (w workspace) kept() (names []string) {
-	for _, name := range w.hidden {
-		if !slices.ContainsFunc(w.hidden, func(other string) bool { return strings.HasPrefix(other, name+"/") }) {
-			names = append(names, name)
-		}
-	}
-	return names
 }

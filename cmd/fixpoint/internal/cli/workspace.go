@@ -159,3 +159,19 @@ func (w workspace) prepare() error {
 	}
 	return nil
 }
+
+// literal is the pattern, as path.Match takes it, of just that path.
+func literal(name string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(name)
+}
+
+// kept are the hidden paths below the directory, without the folders of others of them:
+// what is in such a folder otherwise is not the command's.
+func (w workspace) kept() (names []string) {
+	for _, name := range w.hidden {
+		if !slices.ContainsFunc(w.hidden, func(other string) bool { return strings.HasPrefix(other, name+"/") }) {
+			names = append(names, name)
+		}
+	}
+	return names
+}

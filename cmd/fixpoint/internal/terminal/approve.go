@@ -109,8 +109,8 @@ func Offers(shown confirm.Preview) string {
 	return clean(strings.Join(all, ", "))
 }
 
-// ReadAnswer reads an answer as Offers says, or as a JSON object. Words may be cut to
-// their first letter but for what an "always" or "times" is about.
+// ReadAnswer reads an answer as Offers says, or as a JSON object. The first word may be
+// cut to its first letter.
 func ReadAnswer(t gate.Ticket, text string) (phase.Answer, error) {
 	shown, _ := preview(t)
 	a, err := parse(shown, text)
@@ -141,7 +141,7 @@ func reply(a confirm.Answer) (phase.Answer, error) {
 	case confirm.Edit:
 		answer.Reason = here + ", with other arguments"
 	case confirm.Times:
-		answer.Reason = fmt.Sprintf("%s, and the next %d times for %s", here, a.N, covered)
+		answer.Reason = fmt.Sprintf("%s, and for %d more: %s", here, a.N, covered)
 	case confirm.Always:
 		scope := map[confirm.Scope]string{confirm.ScopeThread: "the whole thread", confirm.ScopePersistent: "good"}[a.Scope]
 		answer.Reason = fmt.Sprintf("%s, for %s: %s", here, cmp.Or(scope, "the whole run"), covered)
@@ -224,7 +224,7 @@ func (q *Prompt) approve(ctx context.Context, t gate.Ticket, shown confirm.Previ
 		}
 		a, err := parse(shown, text)
 		if err == nil && a.Choice == confirm.Edit {
-			if a.Args, err = q.edited(ctx, t, shown, a.Args); err != nil {
+			if a.Args, err = q.edited(ctx, shown, a.Args); err != nil {
 				return phase.Answer{}, err
 			}
 			if a.Args == "" {
@@ -241,8 +241,8 @@ func (q *Prompt) approve(ctx context.Context, t gate.Ticket, shown confirm.Previ
 
 // edited returns the arguments that were typed behind "edit", or else asks for them; ""
 // goes back to the question.
-func (q *Prompt) edited(ctx context.Context, t gate.Ticket, shown confirm.Preview, typed inference.JSON) (inference.JSON, error) {
-	c, _ := q.view.remembered(t.Call)
+func (q *Prompt) edited(ctx context.Context, shown confirm.Preview, typed inference.JSON) (inference.JSON, error) {
+	c := q.call
 	if shown.Args != "" {
 		c = call{shown.Tool, string(shown.Args)}
 	}

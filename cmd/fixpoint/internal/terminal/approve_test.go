@@ -3,12 +3,15 @@ package terminal_test
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
+	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
@@ -111,6 +114,53 @@ func TestApprovalShows(t *testing.T) {
 	require.Contains(t, out, "│ … 10 more\n")
 	_, out = asked(t, approval(t, long), "v\ny\n")
 	require.Equal(t, 50, strings.Count(out, "│ line\n"))
+}
+
+// What happens while a question is asked waits for its answer, and does not keep the
+// arguments from being edited.
+func TestEditWhileOthersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		long := whole()
+		long.Args = ""
+		in, typed := io.Pipe()
+		var out safe
+		p := terminal.NewPrinter(terminal.Screen{Out: &out})
+		view := terminal.NewView(p, terminal.Normal)
+		view.Remember(inference.ToolCall{ID: "c", Name: "save", Args: `{"text":"a"}`})
+		ticket := approval(t, long)
+		ticket.Call = "c"
+		prompt := terminal.NewPrompt(p, view, terminal.Keyboard{In: in})
+		answers := make(chan phase.Answer, 1)
+		go func() {
+			answer, _ := prompt.Ask(t.Context(), ticket)
+			answers <- answer
+		}()
+		synctest.Wait()
+		go view.Observe(engine.StepStarted{})
+		synctest.Wait()
+		for _, line := range []string{"e\n", "{\"text\":\"b\"}\n"} {
+			_, err := io.WriteString(typed, line)
+			require.NoError(t, err)
+		}
+		require.Equal(t, inference.JSON(`{"choice":"edit","args":{"text":"b"}}`), (<-answers).Value)
+		require.NoError(t, typed.Close())
+	})
+}
+
+// Lines of effect handlers stand behind the line of their effect, others at the end of
+// the step.
+func TestNotes(t *testing.T) {
+	var out safe
+	view := terminal.NewView(terminal.NewPrinter(terminal.Screen{Out: &out}), terminal.Normal)
+	view.Note("b", "two", "b\x1b\nc")
+	view.Note("a", "one", "a")
+	view.Note("c", "three", "c")
+	view.Observe(engine.EffectFinished{Effect: "a", Handler: "x"})
+	view.Observe(engine.EffectFinished{Effect: "b", Handler: "x"})
+	view.Observe(engine.EffectFinished{Effect: "b", Handler: "x"})
+	view.Observe(engine.StepFinished{})
+	require.Equal(t, "   effect    a delivered to x\n      one    a\n   effect    b delivered to x\n      two    b\uFFFD c\n"+
+		"   effect    b delivered to x\n    three    c\n", out.String())
 }
 
 // Whatever is typed is a valid answer or an error.

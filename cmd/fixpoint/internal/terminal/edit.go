@@ -15,8 +15,7 @@ import (
 // editable returns the call that a question is about, and whether its arguments can be
 // edited: they are known here, lines can be changed, and a yes runs the tool.
 func (q *Prompt) editable(t gate.Ticket) (call, bool) {
-	c, known := q.view.remembered(t.Call)
-	return c, known && q.keys.Line != nil && t.Mode != gate.UseAsResult
+	return q.call, q.known && q.keys.Line != nil && t.Mode != gate.UseAsResult
 }
 
 // edit reads other arguments for a call, beginning with the present ones where lines can

@@ -29,7 +29,9 @@ type Prompt struct {
 	in   *lineReader
 	said string // the cue that the next line is read with, where Keyboard.Line shows it
 
-	mu sync.Mutex // one question at a time
+	mu    sync.Mutex // one question at a time
+	call  call       // that it is about
+	known bool       // the view has seen the call
 }
 
 // Keyboard is where answers come from.
@@ -83,6 +85,7 @@ func (q *Prompt) Resolve(ctx context.Context, t gate.Ticket) (phase.Answer, erro
 	if err := q.view.wait(ctx, t.ID); err != nil {
 		return phase.Answer{}, err
 	}
+	q.call, q.known = q.view.remembered(t.Call) // not later, when the view may wait for its turn
 	// What else happens meanwhile waits, so that it does not end up in the answer.
 	defer q.p.take()()
 	q.show(t, previewLines)
@@ -114,6 +117,7 @@ func unattended(t gate.Ticket) phase.Answer {
 func (q *Prompt) Ask(ctx context.Context, t gate.Ticket) (phase.Answer, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	q.call, q.known = q.view.remembered(t.Call)
 	defer q.p.take()()
 	q.show(t, previewLines)
 	answer, err := q.ask(ctx, t)

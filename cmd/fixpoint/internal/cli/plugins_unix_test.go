@@ -1,7 +1,10 @@
+//go:build unix
+
 package cli_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -132,4 +135,32 @@ func TestWorkingDirectory(t *testing.T) {
 	require.Equal(t, cli.ExitOK, got.code, got.err)
 	require.Contains(t, got.out, "   answer  AGENTS.md north south.yaml spare.yaml\n")
 	require.Equal(t, 2, strings.Count(got.out, "fixpoint.add_context by agentsmd"), "the guides of two folders are told")
+}
+
+// opener is a plugin that has to be opened.
+type opener struct {
+	engine.Plugin
+	opened, closed *int
+}
+
+func (o opener) Open(context.Context) error  { *o.opened++; return nil }
+func (o opener) Close(context.Context) error { *o.closed++; return nil }
+
+// Each command that runs something opens the plugins and closes them, however it ends.
+func TestPluginsAreOpened(t *testing.T) {
+	file := specFile(t, "id: x\nmodel_id: script:script.json\nactive_hook_filter: [files, confirm]\n", writer)
+	dir, store := garden(t), t.TempDir()
+	for _, args := range [][]string{
+		{"run", file, "--dir", dir}, {"run", file, "--dir", dir, "--store", store}, {"resume", "thread-1", "--store", store},
+		{"approve", "thread-1", "--store", store}, {"chat", file, "--dir", dir}, {"approve", "thread-1.run-1/1/w/1", "--store", store},
+	} {
+		var opened, closed int
+		var out, errs bytes.Buffer
+		cli.Run(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &errs, Plugins: func() []engine.Plugin {
+			return []engine.Plugin{opener{engine.NewPlugin("opener", func(*engine.Registrar) error { return nil }), &opened, &closed}}
+		}})
+		require.NotContains(t, errs.String(), engine.ErrNotOpen.Error())
+		require.Equal(t, 1, opened, "%v: %s", args, out.String()+errs.String())
+		require.Equal(t, 1, closed, "%v: %s", args, out.String()+errs.String())
+	}
 }

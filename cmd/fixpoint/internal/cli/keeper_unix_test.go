@@ -1,3 +1,5 @@
+//go:build unix
+
 package cli_test
 
 import (
@@ -112,7 +114,7 @@ func TestKeeperAsks(t *testing.T) {
 func TestKeeperWaits(t *testing.T) {
 	const ticket = "thread-1.run-1/2/write/1"
 	for answer, want := range map[string]struct{ readme, says string }{
-		"times 1":           {"has a keeper.\n", "yes, at the terminal, and the next 1 times for calls of this tool"},
+		"times 1":           {"has a keeper.\n", "yes, at the terminal, and for 1 more: calls of this tool"},
 		"always thread all": {"has a keeper.\n", "yes, at the terminal, for the whole thread: all calls"},
 		"no rather not":     {"in the shade.", "no, rather not"},
 		`{"choice": "no"}`:  {"in the shade.", "no, at the terminal"},
