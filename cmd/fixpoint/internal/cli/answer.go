@@ -90,7 +90,9 @@ func given(ctx context.Context, q kept.Question, values []string, stdio IO) (pha
 // typed asks at the terminal.
 func typed(ctx context.Context, q kept.Question, keys terminal.Keyboard, stdio IO) (phase.Answer, error) {
 	p := terminal.NewPrinter(screen(stdio, stdio.Err)) // standard output may be for the events
-	answer, err := terminal.NewPrompt(p, terminal.NewView(p, terminal.Quiet), keys).Ask(ctx, q.Ticket)
+	view := terminal.NewView(p, terminal.Quiet)
+	view.Remember(q.Call)
+	answer, err := terminal.NewPrompt(p, view, keys).Ask(ctx, q.Ticket)
 	if errors.Is(err, io.EOF) {
 		return answer, usageError{fmt.Errorf("fixpoint: no answer was given; ticket %s is still open", q.Ticket.ID)}
 	}

@@ -78,7 +78,7 @@ func TestKeeper(t *testing.T) {
 	require.Contains(t, got.out, "│ +This place has a keeper.··\n", "--yes shows what it approves, and blanks are seen")
 	require.Contains(t, got.out, `approve by allowlist: allowed by "git status *"`)
 	require.Contains(t, got.out, "continue    checks failed\n")
-	require.Contains(t, got.out, "     cost  0.01764 USD for 6 model calls\n")
+	require.Contains(t, got.out, "     cost  0.01764 USD, model calls: 6\n")
 	require.Contains(t, got.out, "cost    the run has cost 0.01005 USD and passed 0.01\n")
 	require.Contains(t, got.out, "   checks  passed\n")
 

@@ -122,7 +122,7 @@ func TestScreeningIsShown(t *testing.T) {
 	got := fixpoint(t, "", "run", file, "--dir", dir)
 	require.Equal(t, cli.ExitOK, got.code, got.err)
 	require.Contains(t, got.out, "in the content of read_file (warn): “ignore all previous instructions")
-	require.Contains(t, got.out, "something was found in the results of 1 calls\n")
+	require.Contains(t, got.out, "results with findings: 1\n")
 }
 
 // shell and agentsmd follow the working directory when cwd is there.

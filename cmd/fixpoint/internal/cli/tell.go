@@ -101,7 +101,7 @@ func told(snap *state.Snapshot, w workspace, spec engine.AgentSpec, named map[st
 		found++
 	}
 	if found > 0 {
-		add(screening.Name, "screening", fmt.Sprintf("something was found in the results of %d calls", found))
+		add(screening.Name, "screening", fmt.Sprintf("results with findings: %d", found))
 	}
 	if n := len(snapshots.List(snap)); n > 0 {
 		add(snapshots.Name, "snapshots", fmt.Sprintf("%d, the last one is %s", n, snapshots.List(snap)[n-1].ID))
@@ -118,9 +118,9 @@ func costText(t cost.Total, currency string) string {
 	if t.Calls == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s %s for %d model calls", t.Amount, currency, t.Calls)
+	text := fmt.Sprintf("%s %s, model calls: %d", t.Amount, currency, t.Calls)
 	if n := t.Unpriced.Total(); n > 0 {
-		text += fmt.Sprintf(", without %d tokens that have no price", n)
+		text += fmt.Sprintf("; tokens without a price: %d", n)
 	}
 	return text
 }

@@ -212,14 +212,16 @@ func grant(a *confirm.Answer, shown confirm.Preview, text string) error {
 
 // approve asks a question of the plugin confirm.
 func (q *Prompt) approve(ctx context.Context, t gate.Ticket, shown confirm.Preview) (phase.Answer, error) {
+	q.offers(shown)
 	for {
-		q.cue(Offers(shown) + ", view all; first letters will do")
+		q.cue("answer; the first letter will do")
 		text, err := q.line(ctx)
 		if err != nil {
 			return phase.Answer{}, err
 		}
 		if word := strings.ToLower(strings.TrimSpace(text)); word == "v" || word == "view" {
 			q.show(t, math.MaxInt)
+			q.offers(shown)
 			continue
 		}
 		a, err := parse(shown, text)
@@ -236,6 +238,15 @@ func (q *Prompt) approve(ctx context.Context, t gate.Ticket, shown confirm.Previ
 			continue
 		}
 		return reply(a)
+	}
+}
+
+// offers writes what can be typed, all of it.
+func (q *Prompt) offers(shown confirm.Preview) {
+	label := "answers"
+	for _, part := range q.p.broken(Offers(shown)+", view all", 2) {
+		q.p.write(q.p.layout(q.p.s.dim, label, 2, q.p.s.dim.Render(part)) + "\n")
+		label = ""
 	}
 }
 

@@ -93,7 +93,7 @@ func TestApprovals(t *testing.T) {
 	answer, out := asked(t, approval(t, few), "e\nt 3\na thread\na run\n")
 	require.Equal(t, inference.JSON(`{"choice":"always","scope":"run"}`), answer.Value)
 	require.Equal(t, 3, strings.Count(out, "    again  "), out)
-	require.Contains(t, out, "yes, no REASON, always [run] [call|tool|all], view all")
+	require.Contains(t, out, "  answers      yes, no REASON, always [run] [call|tool|all], view all\n")
 }
 
 // A question shows what would change, with what cannot be seen, and all of it on demand.
@@ -161,6 +161,18 @@ func TestNotes(t *testing.T) {
 	view.Observe(engine.StepFinished{})
 	require.Equal(t, "   effect    a delivered to x\n      one    a\n   effect    b delivered to x\n      two    b\uFFFD c\n"+
 		"   effect    b delivered to x\n    three    c\n", out.String())
+}
+
+// However narrow the screen is, all answers are shown.
+func TestApprovalOnANarrowScreen(t *testing.T) {
+	var out safe
+	p := terminal.NewPrinter(terminal.Screen{Out: &out, Width: 40})
+	_, err := terminal.NewPrompt(p, terminal.NewView(p, terminal.Quiet), terminal.Keyboard{In: strings.NewReader("y\n")}).Ask(t.Context(), approval(t, whole()))
+	require.NoError(t, err)
+	require.Contains(t, strings.Join(strings.Fields(out.String()), " "), "answers yes, no REASON, edit ARGUMENTS, always [run|thread|persistent] [call|tool|all], times N [call|tool|all], view all your turn")
+	for line := range strings.Lines(out.String()) {
+		require.LessOrEqual(t, len([]rune(strings.TrimRight(line, "\n"))), 40+4, line)
+	}
 }
 
 // Whatever is typed is a valid answer or an error.
