@@ -1,6 +1,7 @@
 package kept_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -75,5 +76,22 @@ func TestNewIDs(t *testing.T) {
 		cmd.Update(kept.Key.With(kept.Record{Run: "t.run-1", Runs: len(seen)}))
 		_, err = th.Submit(t.Context(), kept.Name, cmd)
 		require.NoError(t, err)
+	}
+}
+
+// A new folder of a store is not committed by accident, and one that was there is left
+// as it was.
+func TestStoresAreIgnored(t *testing.T) {
+	for folder, want := range map[string]bool{filepath.Join(t.TempDir(), "new"): true, t.TempDir(): false} {
+		for range 2 {
+			store, err := kept.Create(folder)
+			require.NoError(t, err)
+			require.NoError(t, store.Close())
+			text, err := os.ReadFile(filepath.Join(folder, ".gitignore"))
+			require.Equal(t, want, err == nil, folder)
+			if want {
+				require.Equal(t, "*\n", string(text))
+			}
+		}
 	}
 }
