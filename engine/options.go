@@ -106,10 +106,8 @@ func Reads(keys ...state.AnyKey) HookOption { return readsOption(keys) }
 type writesOption []state.AnyKey
 
 // hook leaves a list that is not nil, also without any key: something was declared.
-func (k writesOption) hook(o *hookOptions) {
-	o.writes = append(append([]state.AnyKey{}, o.writes...), k...)
-}
+func (k writesOption) hook(o *hookOptions) { o.writes = append(k[:0:0], append(o.writes, k...)...) }
 
 // Writes declares keys that the hook may write, or without any that it writes none. It
 // changes nothing at run time; Describe uses it to tell which hooks could conflict.
-func Writes(keys ...state.AnyKey) HookOption { return writesOption(keys) }
+func Writes(keys ...state.AnyKey) HookOption { return append(writesOption{}, keys...) }
