@@ -204,7 +204,7 @@ func FuzzPreview(f *testing.F) {
 	f.Add(`{"long":"` + strings.Repeat("x", 5000) + `"}`)
 	f.Fuzz(func(t *testing.T, args string) {
 		if !json.Valid([]byte(args)) || json.Unmarshal([]byte(args), &map[string]any{}) != nil || args == "null" {
-			t.Skip()
+			return
 		}
 		shown := shownOf(t, inference.JSON(args))
 		require.True(t, shown.Valid())

@@ -135,7 +135,7 @@ func FuzzOneReading(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, args string) {
 		if !json.Valid([]byte(args)) {
-			t.Skip()
+			return
 		}
 		require.Equal(t, twice([]byte(args)), exechook.OneReading(inference.JSON(args), "") != nil)
 	})
