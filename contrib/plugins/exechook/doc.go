@@ -32,8 +32,9 @@
 //	Stop                a step ends in which the model asked for no tool
 //	SessionEnd          a run ends, however it does: reason "other"
 //	SubagentStart, SubagentStop   instead of these in a run that another delegated to
+//	PreCompact          a gate over what plugin compact does, see Options.Compacts
 //
-// An event that agents know and that does not happen here, such as PreCompact, is a
+// An event that agents know and that does not happen here, such as PostCompact, is a
 // warning, in Settings.Warnings and in every run; any other name is an error. So is a
 // member of a hook that would change when it runs or what it means, such as "if" or a
 // type other than command. Of "disableAllHooks" only the file that has it takes notice.
@@ -42,7 +43,8 @@
 // digits, "_", "-", spaces, "," and "|" is a list of exact names; any other is a regular
 // expression in the syntax of package regexp, which need not fit the whole name. Tools
 // go by the names of Options.Tools, and by their own. At SessionStart, SessionEnd and
-// Notification it is the source, the reason or the type, and for subagents the agent.
+// Notification it is the source, the reason or the type, at PreCompact "auto" or "manual",
+// and for subagents the agent.
 //
 // # What a program says
 //
@@ -53,7 +55,8 @@
 // (see ParseReply). Exit status 2 is a no, with standard error as the reason: at
 // PreToolUse it blocks the call, at UserPromptSubmit it ends the run and takes the
 // message out of the thread, at Stop it makes the run go on, within Limits.Continues, and
-// after a call the model is told. "continue": false ends the run. Several reasons are
+// after a call the model is told, and at PreCompact there is no compaction. "continue":
+// false ends the run, and at PreCompact is a no. Several reasons are
 // joined. Context that a program adds becomes a message to the model, if that is asked
 // again in the run, and a "systemMessage" goes to Options.Notify.
 //
@@ -76,8 +79,9 @@
 // Agents take a program that could not be started, timed out, crashed, exited with
 // another status or printed broken JSON as having no opinion: a typing error in a path
 // switches a guard off. Here such a failure at PreToolUse blocks the call, unless the
-// rule has "fail_open": true, a member of our own. At UserPromptSubmit a failure has no
-// consequence unless the rule has "fail_open": false. At other events it never has one.
+// rule has "fail_open": true, a member of our own. At UserPromptSubmit and PreCompact a
+// failure has no consequence unless the rule has "fail_open": false. At other events it
+// never has one.
 //
 // A failure is told apart from a no. As a gate's error, a *ProgramError, it has the
 // cause gate_failed where a no has the cause decided, and it is a notice with its Cause,

@@ -22,6 +22,7 @@ const (
 	Stop               Event = "Stop"               // the model asks for no more tools
 	SubagentStop       Event = "SubagentStop"       // the same, in a delegate's run
 	Notification       Event = "Notification"       // somebody has to answer a question
+	PreCompact         Event = "PreCompact"         // older messages are about to be summarised
 )
 
 // traits is what the settings reader knows about an event.
@@ -56,9 +57,10 @@ var events = map[Event]traits{
 	Stop:               {fires: true},
 	SubagentStop:       {matches: true, fires: true},
 	Notification:       {matches: true, values: []string{permissionPrompt, elicitationDialog}, fires: true},
+	PreCompact:         {matches: true, values: []string{automatic, manual}, fires: true, decides: true},
 
 	"ConfigChange": {}, "CwdChanged": {}, "Elicitation": {}, "ElicitationResult": {}, "FileChanged": {},
-	"InstructionsLoaded": {}, "PermissionDenied": {}, "PostCompact": {}, "PostToolBatch": {}, "PreCompact": {},
+	"InstructionsLoaded": {}, "PermissionDenied": {}, "PostCompact": {}, "PostToolBatch": {},
 	"Setup": {}, "StopFailure": {}, "TaskCompleted": {}, "TaskCreated": {}, "TeammateIdle": {},
 	"UserPromptExpansion": {}, "WorktreeCreate": {}, "WorktreeRemove": {},
 }

@@ -51,5 +51,5 @@ func ExampleParse() {
 	fmt.Println(err)
 	// Output:
 	// exechook: settings.json:2:99: the timeout is -5; want seconds, more than 0 and at most 86400
-	// exechook: settings.json:3:3: there is no event "Stopp"; use one of Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreToolUse, SessionEnd, SessionStart, Stop, SubagentStart, SubagentStop, UserPromptSubmit
+	// exechook: settings.json:3:3: there is no event "Stopp"; use one of Notification, PermissionRequest, PostToolUse, PostToolUseFailure, PreCompact, PreToolUse, SessionEnd, SessionStart, Stop, SubagentStart, SubagentStop, UserPromptSubmit
 }

@@ -47,6 +47,9 @@ func (p *Plugin) warn(context.Context, *phase.Context) (cmd phase.Command, err e
 	if p.has(PermissionRequest, Notification) && !p.asks.Load() {
 		errs = append(errs, errors.New("exechook: there are hooks of PermissionRequest or Notification, but Plugin.Resolver is not in use, so they do not run"))
 	}
+	if p.has(PreCompact) && !p.o.Compacts {
+		errs = append(errs, errors.New("exechook: there are hooks of PreCompact, but Options.Compacts is not set, so they do not run"))
+	}
 	return cmd, errors.Join(errs...)
 }
 

@@ -323,7 +323,7 @@ func TestOtherQuestionsAreNotPermissions(t *testing.T) {
 // What has no effect is warned about in every run, not passed over.
 func TestWarnings(t *testing.T) {
 	s := newStage(t)
-	s.options.Settings.Warnings = []string{"s.json:2:3: PreCompact is never fired here"}
+	s.options.Settings.Warnings = []string{"s.json:2:3: PostCompact is never fired here"}
 	s.on(exechook.PermissionRequest, "", "true")
 	res := s.play()
 	require.NoError(t, res.Err)
@@ -333,7 +333,7 @@ func TestWarnings(t *testing.T) {
 		all = append(all, w.Message)
 	}
 	text := strings.Join(all, "\n")
-	require.Contains(t, text, "s.json:2:3: PreCompact is never fired here")
+	require.Contains(t, text, "s.json:2:3: PostCompact is never fired here")
 	require.Contains(t, text, "Plugin.Resolver is not in use")
 }
 

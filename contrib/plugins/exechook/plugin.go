@@ -19,6 +19,7 @@ import (
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/compact"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -49,6 +50,9 @@ type Options struct {
 	MaxOutput int
 	// Parallel is how many programs run at the same time, over all runs. 0 means 8.
 	Parallel int
+	// Compacts says that the engine has plugin compact, whose compactions the rules of
+	// PreCompact are about. Without it they are a warning.
+	Compacts bool
 	// PermissionMode is what programs are told under that name. "" means "default".
 	PermissionMode string
 	// TranscriptPath returns where programs find a thread's conversation. Nil tells
@@ -195,16 +199,19 @@ func (p *Plugin) Register(r *engine.Registrar) error {
 	if p.has(SessionStart, SubagentStart, UserPromptSubmit) {
 		r.Hook(phase.RunStart, phase.HookFunc(p.runStart), engine.Writes(Sessions))
 	}
-	if len(p.o.Settings.Warnings) > 0 || p.has(PermissionRequest, Notification) {
+	if p.has(PreCompact) && p.o.Compacts {
+		r.ActionGate(gate.OnAction(compact.Compact, p.preCompact))
+	}
+	if len(p.o.Settings.Warnings) > 0 || p.has(PermissionRequest, Notification, PreCompact) {
 		r.Hook(phase.RunStart, phase.HookFunc(p.warn), engine.Writes(), engine.OnError(engine.Skip))
 	}
 	if gates || p.has(PostToolUse, PostToolUseFailure) {
 		r.Hook(phase.AfterToolExecute, phase.HookFunc(p.toolDone), engine.Writes())
 	}
-	if gates || p.has(Stop, SubagentStop) {
+	if gates || p.has(Stop, SubagentStop, PreCompact) {
 		r.Hook(phase.StepEnd, phase.HookFunc(p.stepEnd), engine.Writes())
 	}
-	if gates || p.has(SessionEnd) {
+	if gates || p.has(SessionEnd, PreCompact) {
 		r.Hook(phase.RunEnd, phase.HookFunc(p.runEnd), engine.Writes())
 	}
 	return nil

@@ -51,7 +51,7 @@ func TestFirstPartyTools(t *testing.T) {
 func TestOptionsAreChecked(t *testing.T) {
 	for want, o := range map[string]exechook.Options{
 		"has no command":       {Settings: exechook.Settings{Rules: []exechook.Rule{{Event: exechook.Stop}}}},
-		"is no event":          {Settings: exechook.Settings{Rules: []exechook.Rule{{Event: "PreCompact", Command: "x"}}}},
+		"is no event":          {Settings: exechook.Settings{Rules: []exechook.Rule{{Event: "PostCompact", Command: "x"}}}},
 		"settings: the matche": {Settings: exechook.Settings{Rules: []exechook.Rule{{Event: exechook.PreToolUse, Command: "x", Matcher: "("}}}},
 		"must not be negative": {Timeout: -1},
 		"Shell is empty":       {Shell: []string{}},

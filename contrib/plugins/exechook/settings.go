@@ -52,9 +52,9 @@ type Rule struct {
 	Args    []string
 	Shell   string        // "" for Options.Shell, or the name of a shell that takes -c, such as "bash"
 	Timeout time.Duration // 0 for Options.Timeout
-	// FailOpen says what a command that failed to decide means, at PreToolUse and
-	// UserPromptSubmit: nothing, or a no. Nil is a no at PreToolUse and nothing at
-	// UserPromptSubmit.
+	// FailOpen says what a command that failed to decide means, at PreToolUse,
+	// UserPromptSubmit and PreCompact: nothing, or a no. Nil is a no at PreToolUse and
+	// nothing at the others.
 	FailOpen *bool
 	// Async makes the command decide nothing: it is run, and that it failed is told.
 	Async bool

@@ -98,7 +98,7 @@ func TestParseFaults(t *testing.T) {
 
 func TestParseWarnings(t *testing.T) {
 	s, err := exechook.Parse("s.json", []byte(`{"hooks": {
-  "PreCompact": [{"matcher": "auto", "hooks": [{"type": "command", "command": "x"}]}],
+  "PostCompact": [{"matcher": "auto", "hooks": [{"type": "command", "command": "x"}]}],
   "Stop": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x", "async": true}]}],
   "PreToolUse": [{"matcher": "mcp__memory", "hooks": [{"type": "command", "command": "y", "once": true}]}],
   "SessionStart": [{"matcher": "clear|compact", "hooks": []}, {"matcher": "startup|clear", "hooks": []}]
@@ -106,7 +106,7 @@ func TestParseWarnings(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, s.Rules, 2)
 	require.Equal(t, []string{
-		`s.json:2:3: PreCompact is never fired here: its hooks do not run`,
+		`s.json:2:3: PostCompact is never fired here: its hooks do not run`,
 		`s.json:3:24: Stop has nothing to match: the matcher "Bash" is not looked at`,
 		`s.json:3:78: an async hook is waited for like any other; what it says decides nothing`,
 		`s.json:4:30: "mcp__memory" names a server and no tool; for all of its tools write "mcp__memory__.*"`,

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ddd26017/fixpoint/contrib/plugins/exechook"
+	"github.com/ddd26017/fixpoint/plugins/compact"
 )
 
 // hookHelp is the part of help texts about hook programs.
@@ -71,6 +72,6 @@ func (h hookFiles) load(s *setup) error {
 	if err != nil {
 		return usageError{fmt.Errorf("fixpoint: --hooks: %w", err)}
 	}
-	s.hooks = exechook.New(exechook.Options{Settings: settings, Dir: s.workspace.dir, Notify: s.tellHook})
+	s.hooks = exechook.New(exechook.Options{Settings: settings, Dir: s.workspace.dir, Compacts: s.agent.named()[compact.Name], Notify: s.tellHook})
 	return nil
 }
