@@ -155,7 +155,7 @@ func (f chatFlags) talk(ctx context.Context, hooks hookFiles, a agentFile, w wor
 		return nil, err
 	}
 	defer func() { err = joined(err, closeLines(traces), o.Printer.Err()) }()
-	made := setup{workspace: w, keep: true, runs: true, view: o.View, state: stdio.stateFolder(w), now: stdio.Now}
+	made := setup{workspace: w, agent: a, keep: true, runs: true, view: o.View, state: stdio.stateFolder(w), now: stdio.Now}
 	if err := hooks.load(&made); err != nil {
 		return nil, err
 	}

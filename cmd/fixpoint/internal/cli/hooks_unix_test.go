@@ -82,3 +82,30 @@ func TestBadHooks(t *testing.T) {
 		}
 	}
 }
+
+// Capability M9. Where an agent compacts, in a run or in a chat, hook programs have a say;
+// where it does not, hooks of PreCompact are warned about.
+func TestHooksOfCompactions(t *testing.T) {
+	no := settings(t, `{"hooks": {"PreCompact": [{"hooks": [{"type": "command", "command": "echo not now >&2; exit 2"}]}]}}`)
+	const answers = `{"answers": [{"text": "One answer that is long enough to be worth a summary, or so one would think of it."}, {"text": "Two."}]}`
+	const section = "sections:\n  compact: {max_tokens: 10, keep_recent: 1, min_saving: 1, summary_tokens: 5}\n"
+	compacts := specFile(t, "id: x\nmodel_id: script:script.json\nplugin_ids: [files, compact]\n"+section, answers)
+	plain := specFile(t, "id: x\nmodel_id: script:script.json\n", answers)
+	for name, c := range map[string]struct {
+		in    string
+		args  []string
+		shows string
+	}{
+		"chat":    {"first\n/compact\nsecond\n", []string{"chat", compacts}, `"status":"cancelled","by":"exechook","reason":"not now"`},
+		"warning": {"", []string{"run", plain}, "Options.Compacts is not set"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			trace := filepath.Join(t.TempDir(), "trace.jsonl")
+			got := fixpoint(t, c.in, append(c.args, "--dir", garden(t), "--hooks", no, "--trace", trace)...)
+			require.Equal(t, cli.ExitOK, got.code, got.out+got.err)
+			lines, err := os.ReadFile(trace)
+			require.NoError(t, err)
+			require.Contains(t, string(lines), c.shows)
+		})
+	}
+}
