@@ -38,10 +38,9 @@
 // yet, so that what others make of a blocked result is made of the replacement; and at
 // LastTier, since a formatter may bring a text to light that was hidden before. A hook
 // that stops the phase keeps the second look from happening, and the first only if it
-// is of a still lower tier. One at FirstTier or before it that fails the phase ends the run before anything is screened,
-// and leaves the result in the history as it is; give such hooks OnError(Skip). Not
-// covered are actions that run after the hooks, and what a tool adds to the history by
-// itself.
+// is of a still lower tier. One that fails the phase ends the run, and the engine hides
+// the result. Not covered are actions that run after the hooks, and what a tool adds to
+// the history by itself.
 //
 // # Limits
 //
