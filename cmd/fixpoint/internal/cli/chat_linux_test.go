@@ -118,7 +118,7 @@ func thread(t *testing.T, dir, id string, look func(*engine.Thread)) {
 	look(th)
 }
 
-// Capability E4. A person talks with the steward at a terminal: a prompt, an approval
+// Capability G5. Capability M6. A person talks with the steward at a terminal: a prompt, an approval
 // with edited arguments, which are asked for again until they can be used, a slash
 // command, and the end.
 func TestChatAtATerminal(t *testing.T) {
