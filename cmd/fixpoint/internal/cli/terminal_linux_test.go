@@ -99,7 +99,12 @@ func typed(t *testing.T, line string, ready func(c *tty) bool, args ...string) (
 	_, err := c.keys.WriteString(line)
 	require.NoError(t, err)
 	got := <-code
-	return outcome{got, out.String(), errs.String()}, c.seen()
+	// What was echoed has been read when what comes behind it is.
+	const end = "<end>"
+	_, err = c.file.WriteString(end)
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return strings.HasSuffix(c.seen(), end) }, time.Minute, time.Millisecond)
+	return outcome{got, out.String(), errs.String()}, strings.TrimSuffix(c.seen(), end)
 }
 
 // A secret that is typed is not on the screen, and other answers are.
