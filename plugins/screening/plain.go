@@ -82,7 +82,7 @@ func escape(s string) (rune, int) {
 	return r, 6
 }
 
-// unit reads \uXXXX.
+// unit reads an escape of four digits, such as \u0041.
 func unit(s string) (rune, bool) {
 	if len(s) < 6 || s[:2] != `\u` {
 		return 0, false
