@@ -82,6 +82,8 @@ type Outcome struct {
 	// [ErrTimeout], a [*PanicError], one of [ErrOverflow], [ErrClosed] and [ErrUndelivered], or what
 	// [Handlers.Check] would have said.
 	Err error
+	// Began is when the handler was called, zero if it was not.
+	Began time.Time
 	// Duration is the time from the call of the handler to its end, or to the moment it was left behind.
 	Duration time.Duration
 }

@@ -28,7 +28,7 @@ func (w *work) Do(ctx context.Context, d Delivery) Outcome {
 	}
 	start := w.config.Now()
 	o.Err = call(ctx, r, d)
-	o.Handler, o.Duration = r.Plugin, w.config.Now().Sub(start)
+	o.Handler, o.Began, o.Duration = r.Plugin, start, w.config.Now().Sub(start)
 	return o
 }
 

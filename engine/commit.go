@@ -16,7 +16,7 @@ import (
 // base, nil meaning whatever is current. The updates of its actions and effects are
 // among the batch's updates, and the effects themselves are in its note.
 func (r *run) lower(j *job, cmd *phase.Command, base *state.Snapshot, b *state.Batch) error {
-	b.Owner, b.Base = j.owner, base
+	b.Owner, b.Part, b.Base = j.owner, j.id, base
 	if updates, plain := cmd.Plain(); plain && len(j.extra) == 0 {
 		b.Updates, b.Reads = updates, j.reads
 		return nil
@@ -82,7 +82,7 @@ func (r *run) applyAll(sc scene, batches ...state.Batch) error {
 		err = res.Rejected[0].Err
 	}
 	if err == nil && res.Committed {
-		r.committed(sc, res.Snapshot, batches)
+		r.committed(sc, res, batches)
 	}
 	return err
 }
@@ -102,7 +102,7 @@ func (r *run) submit(ctx context.Context, sc scene, plugin string, cmd phase.Com
 	}
 	if res.Committed {
 		batches := []state.Batch{b}
-		r.committed(sc, res.Snapshot, batches)
+		r.committed(sc, res, batches)
 		r.deliver(ctx, r.deliveries(nil, res.Snapshot, batches))
 	}
 	return res.Snapshot, nil
@@ -164,13 +164,21 @@ func (r *run) deliveries(to []effects.Delivery, snap *state.Snapshot, batches []
 }
 
 // committed tells observers what a commit wrote and who.
-func (r *run) committed(sc scene, snap *state.Snapshot, batches []state.Batch) {
+func (r *run) committed(sc scene, res state.Result, batches []state.Batch) {
 	if r.watched() {
-		r.tellCommit(sc, snap, batches)
+		r.tellCommit(sc, res, batches)
 	}
 }
 
-func (r *run) tellCommit(sc scene, snap *state.Snapshot, batches []state.Batch) {
+func (r *run) tellCommit(sc scene, res state.Result, batches []state.Batch) {
+	writes := writesOf(batches...)
+	r.emit(sc, func(h Header) Event {
+		h.Revision = res.Snapshot.Revision()
+		return Committed{Header: h, Call: sc.callID(), Round: sc.round, Retry: sc.retry, Writes: writes, Before: res.Before, After: res.Snapshot}
+	})
+}
+
+func writesOf(batches ...state.Batch) []Write {
 	n := 0
 	for i := range batches {
 		n += len(batches[i].Updates)
@@ -179,21 +187,20 @@ func (r *run) tellCommit(sc scene, snap *state.Snapshot, batches []state.Batch) 
 	for i := range batches {
 		for _, u := range batches[i].Updates {
 			if k := u.Key(); k != nil {
-				writes = append(writes, Write{Plugin: batches[i].Owner, Key: k.Name(), Entry: entryText(u.Entry()), Op: u.Op()})
+				writes = append(writes, Write{Plugin: batches[i].Owner, Hook: batches[i].Part, Key: k.Name(), Entry: entryText(u.Entry()), Op: u.Op(), Update: u})
 			}
 		}
 	}
-	r.emit(sc, func(h Header) Event {
-		h.Revision = snap.Revision()
-		return Committed{Header: h, Round: sc.round, Writes: writes}
-	})
+	return writes
 }
 
-func (r *run) conflict(sc scene, c *state.ConflictError, fate string) {
+// conflict tells that a batch lost.
+func (r *run) conflict(sc scene, c *state.ConflictError, lost state.Batch, fate string) {
 	r.stats.conflicts.Add(1)
 	if r.watched() {
 		r.emit(sc, func(h Header) Event {
-			return Conflict{Header: h, Key: c.Key, Entry: c.Entry, Winner: c.Winner, Loser: c.Loser, Fate: fate}
+			return Conflict{Header: h, Key: c.Key, Entry: c.Entry, Winner: c.Winner, Loser: c.Loser,
+				Hook: lost.Part, Round: sc.round, Fate: fate, Lost: writesOf(lost)}
 		})
 	}
 }

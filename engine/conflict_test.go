@@ -182,7 +182,12 @@ func TestConflictPerTableEntry(t *testing.T) {
 	require.Equal(t, 3, conflictTable.Len(th.Snapshot()))
 	lost := gaOf[engine.Conflict](tape)
 	require.Len(t, lost, 1)
-	require.Equal(t, engine.Conflict{Header: lost[0].Header, Key: "table", Entry: "x", Winner: "a", Loser: "c", Fate: "retried"}, lost[0])
+	require.Len(t, lost[0].Lost, 1)
+	require.Equal(t, 1, lost[0].Lost[0].Update.Arg())
+	require.Equal(t, engine.Conflict{
+		Header: lost[0].Header, Key: "table", Entry: "x", Winner: "a", Loser: "c", Hook: "c/after_tool_execute/0", Fate: "retried",
+		Lost: []engine.Write{{Plugin: "c", Hook: "c/after_tool_execute/0", Key: "table", Entry: "x", Op: "put", Update: lost[0].Lost[0].Update}},
+	}, lost[0])
 }
 
 // Capability B1. Clearing a whole table conflicts with a write of any entry, and

@@ -185,7 +185,7 @@ func (r *run) settleActions(ctx context.Context, sc scene, now *turns, g *gather
 			continue // taken by another pass, see errTaken
 		}
 		done := ActionReport{ID: q.ID, Action: g.jobs[i].id, Plugin: q.Plugin, Round: sc.round,
-			Status: ActionDone, Duration: a.took, Err: a.err}
+			Status: ActionDone, Began: r.began(a), Duration: a.took, Retries: a.again, Err: a.err}
 		if q.gated != nil {
 			rule := &q.gated.ruling
 			done.Status, done.By, done.Reason = fates[rule.kind], rule.by, rule.reason
@@ -216,7 +216,7 @@ func (r *run) actionDone(sc scene, a ActionReport) {
 func (r *run) tellAction(sc scene, a ActionReport) {
 	r.emit(sc, func(h Header) Event {
 		return ActionFinished{Header: h, ID: a.ID, Action: a.Action, Plugin: a.Plugin, Round: a.Round,
-			Status: a.Status, By: a.By, Reason: a.Reason, Error: errText(a.Err), Duration: a.Duration}
+			Status: a.Status, By: a.By, Reason: a.Reason, Error: errText(a.Err), Began: a.Began, Duration: a.Duration, Retries: a.Retries}
 	})
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
 )
 
 // Event tells what happened in a run, after the commit that it describes. The
@@ -36,9 +37,17 @@ type Header struct {
 // Head returns h.
 func (h Header) Head() Header { return h }
 
+// Base is the state that a run found. What is encoded of it is left to who writes the
+// event down: encoding takes time, and knows what is not to be told.
+type Base struct {
+	State *state.Snapshot `json:"-"`              // nil in an event that was read
+	Found *state.Dump     `json:"base,omitempty"` // nil in an event that is emitted
+}
+
 // RunStarted is a run's first event.
 type RunStarted struct {
 	Header
+	Base
 	Mode    string `json:"mode,omitzero"`
 	Adapter string `json:"adapter,omitzero"`
 	Input   string `json:"input"` // text of the last input message
@@ -63,7 +72,10 @@ type RunSuspended struct {
 }
 
 // RunResumed is emitted when a run that waited goes on.
-type RunResumed struct{ Header }
+type RunResumed struct {
+	Header
+	Base
+}
 
 // StepStarted is emitted before a step's first phase.
 type StepStarted struct{ Header }
@@ -100,33 +112,55 @@ type HookFinished struct {
 	Status   HookStatus    `json:"status"`
 	Calls    int           `json:"calls"` // 1, or more when it was run again after a conflict
 	Error    string        `json:"error,omitzero"`
-	Slow     bool          `json:"slow,omitzero"` // took longer than Limits.SlowHook
-	Duration time.Duration `json:"duration_ns"`   // of all its calls
+	Slow     bool          `json:"slow,omitzero"`  // took longer than Limits.SlowHook
+	Began    time.Time     `json:"began,omitzero"` // the first call; zero if it was given up on
+	Duration time.Duration `json:"duration_ns"`    // of all its calls
+	Retries  []Retry       `json:"retries,omitempty"`
+}
+
+// Retry is a call of a hook after the first: it had lost a conflict.
+type Retry struct {
+	Began    time.Time     `json:"began"`
+	Duration time.Duration `json:"duration_ns"`
 }
 
 // Conflict tells that two writers fought over a key and who went first.
 type Conflict struct {
 	Header
-	Key    string `json:"key"`
-	Entry  string `json:"entry,omitzero"` // of a table or set
-	Winner string `json:"winner"`
-	Loser  string `json:"loser"`
-	Fate   string `json:"fate"` // what became of the loser: "retried" or "refused"
+	Key    string  `json:"key"`
+	Entry  string  `json:"entry,omitzero"` // of a table or set
+	Winner string  `json:"winner"`
+	Loser  string  `json:"loser"`
+	Hook   string  `json:"hook,omitzero"`  // of the loser, or its action
+	Round  int     `json:"round,omitzero"` // as of Committed
+	Fate   string  `json:"fate"`           // what became of the loser: "retried" or "refused"
+	Lost   []Write `json:"lost,omitempty"` // all that the loser wanted to write
 }
 
-// Write is one update of a commit.
+// Write is one update of a commit. Its argument is encoded by who writes it down, like
+// Base.
 type Write struct {
-	Plugin string `json:"plugin"` // or "engine"
-	Key    string `json:"key"`
-	Entry  string `json:"entry,omitzero"`
-	Op     string `json:"op"`
+	Plugin string         `json:"plugin"`        // or "engine", or "call" and the id of a tool call
+	Hook   string         `json:"hook,omitzero"` // or the name of the action that was handled
+	Key    string         `json:"key"`
+	Entry  string         `json:"entry,omitzero"`
+	Op     string         `json:"op"`
+	Value  inference.JSON `json:"value,omitzero"` // empty in an event that is emitted
+	Update state.Update   `json:"-"`              // zero in an event that was read
 }
 
-// Committed tells that state changed: the header's revision is the new one.
+// Committed tells that state changed: the header's revision is the new one. What
+// changed is the difference of two snapshots, state.DeltaOf, and encoded by who writes
+// it down, like Base.
 type Committed struct {
 	Header
-	Round  int     `json:"round"` // 0 for hooks, else the action round
-	Writes []Write `json:"writes"`
+	Call    string             `json:"call,omitzero"`  // tool call id, in tool phases
+	Round   int                `json:"round"`          // 0 for hooks, else the action round
+	Retry   bool               `json:"retry,omitzero"` // of a call after a conflict
+	Writes  []Write            `json:"writes"`
+	Before  *state.Snapshot    `json:"-"`                 // nil in an event that was read
+	After   *state.Snapshot    `json:"-"`                 // likewise
+	Changes []state.DeltaEntry `json:"changes,omitempty"` // nil in an event that is emitted
 }
 
 // RoundFinished is emitted after a pass of the action loop.
@@ -147,7 +181,9 @@ type ActionFinished struct {
 	By       string        `json:"by,omitempty"`     // the plugin whose gate replaced or cancelled it
 	Reason   string        `json:"reason,omitempty"` // that the gate gave
 	Error    string        `json:"error,omitzero"`
+	Began    time.Time     `json:"began,omitzero"` // zero if it was not called or given up on
 	Duration time.Duration `json:"duration_ns"`
+	Retries  []Retry       `json:"retries,omitempty"`
 }
 
 // EffectFinished tells the fate of one effect.
@@ -158,6 +194,7 @@ type EffectFinished struct {
 	Plugin   string        `json:"plugin"`  // that emitted it
 	Handler  string        `json:"handler"` // plugin that handled it
 	Error    string        `json:"error,omitzero"`
+	Began    time.Time     `json:"began,omitzero"` // zero if its handler was not called
 	Duration time.Duration `json:"duration_ns"`
 }
 
@@ -172,6 +209,7 @@ type GateVoted struct {
 	Reason   string        `json:"reason,omitzero"`
 	Edits    bool          `json:"edits,omitzero"`
 	Error    string        `json:"error,omitzero"`
+	Began    time.Time     `json:"began,omitzero"` // zero if it was given up on
 	Duration time.Duration `json:"duration_ns"`
 }
 

@@ -101,6 +101,15 @@ func cloneEvent(e Event) Event {
 	case Committed:
 		e.Writes = slices.Clone(e.Writes)
 		return e
+	case Conflict:
+		e.Lost = slices.Clone(e.Lost)
+		return e
+	case HookFinished:
+		e.Retries = slices.Clone(e.Retries)
+		return e
+	case ActionFinished:
+		e.Retries = slices.Clone(e.Retries)
+		return e
 	case InferenceFinished:
 		e.ToolCalls = slices.Clone(e.ToolCalls)
 		return e

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -18,6 +19,7 @@ import (
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
 	"github.com/stretchr/testify/require"
 )
 
@@ -64,6 +66,12 @@ func randomize(t *testing.T, rng *rand.Rand, v reflect.Value) {
 	case *effects.ID:
 		*at = effects.ID{Run: "run/with/slashes", Revision: rng.Uint64(), Index: rng.IntN(9)}
 		return
+	case *json.RawMessage:
+		*at = json.RawMessage(`{"a":[1,2.50,"x"]}`)
+		return
+	case *state.Scope:
+		*at = state.Scope(rng.IntN(2))
+		return
 	case *inference.JSON:
 		*at = []inference.JSON{"", `{"a":[1,2.50,"x"],"b":{"c":null}}`, `"text"`, "12345678901234567890", "false"}[rng.IntN(5)]
 		return
@@ -85,9 +93,14 @@ func randomize(t *testing.T, rng *rand.Rand, v reflect.Value) {
 		for i := range v.Len() {
 			randomize(t, rng, v.Index(i))
 		}
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		randomize(t, rng, v.Elem())
 	case reflect.Struct:
 		for i := range v.NumField() {
-			randomize(t, rng, v.Field(i))
+			if v.Type().Field(i).Tag.Get("json") != "-" {
+				randomize(t, rng, v.Field(i))
+			}
 		}
 	default:
 		require.FailNow(t, "an event has a field of a new kind", "%s", v.Type())

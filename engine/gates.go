@@ -236,7 +236,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		if v.Err == nil {
 			v.Err = usable(v.Decision)
 		}
-		v.Took = r.now().Sub(start)
+		v.Began, v.Took = start, r.now().Sub(start)
 		return v
 	}
 	// Never inline, not even for one: a gate that hangs must not hold up a cancelled run.
@@ -251,7 +251,7 @@ func (r *run) resolveGates(ctx context.Context, sc scene, yes []TicketAnswer) ga
 		r.emit(sc, func(h Header) Event {
 			_, edits := v.Decision.Args()
 			return GateVoted{Header: h, Call: sc.call.Call.ID, Tool: sc.call.Call.Name, Plugin: v.Plugin, Gate: ballots[i].id,
-				Decision: v.Decision.Kind(), Reason: v.Decision.Reason(), Edits: edits, Error: errText(v.Err), Duration: v.Took}
+				Decision: v.Decision.Kind(), Reason: v.Decision.Reason(), Edits: edits, Error: errText(v.Err), Began: v.Began, Duration: v.Took}
 		})
 		honour(v, sc.call.Call, yes)
 	}

@@ -235,7 +235,7 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 	}
 	g.committed(res, accepted)
 	for _, rej := range res.Rejected {
-		g.r.conflict(g.sc, rej.Err, "retried")
+		g.r.conflict(g.sc, rej.Err, g.batches[rej.Index], "retried")
 	}
 	if len(res.Rejected) > 0 {
 		g.retryAll(ctx, each(res.Rejected, func(rej state.Rejection) int { return g.index[rej.Index] }))
@@ -245,6 +245,7 @@ func (g *gathering) commitTogether(ctx context.Context, base *state.Snapshot) {
 // retryAll runs the jobs again, one after the other, away from the caller's
 // goroutine: a job that ends its goroutine is a failed job and no more.
 func (g *gathering) retryAll(ctx context.Context, jobs []int) {
+	g.sc.retry = true
 	gone := fanOut(context.WithoutCancel(ctx), fanout.Way{Crew: g.r.crew, Limit: 1}, len(jobs),
 		func(i int) bool { g.retry(ctx, jobs[i]); return false },
 		func(error) bool { return true })
@@ -270,7 +271,7 @@ func (g *gathering) committed(res state.Result, batches []state.Batch) {
 		return
 	}
 	g.commits++
-	g.r.committed(g.sc, res.Snapshot, batches)
+	g.r.committed(g.sc, res, batches)
 	if g.noted {
 		g.pending = g.r.deliveries(g.pending, res.Snapshot, batches)
 	}
@@ -310,7 +311,7 @@ func (g *gathering) retry(ctx context.Context, i int) {
 			g.committed(res, g.batches)
 			return
 		}
-		g.r.conflict(g.sc, res.Rejected[0].Err, "retried")
+		g.r.conflict(g.sc, res.Rejected[0].Err, *b, "retried")
 		if try >= g.r.eng.config.Limits.CommitRetries {
 			g.fault(i, res.Rejected[0].Err)
 			return
@@ -325,6 +326,7 @@ func (g *gathering) report(rep *Report) {
 	for i := range g.jobs {
 		j, a, h := &g.jobs[i], &g.attempts[i], &rep.Hooks[first+i]
 		h.Plugin, h.Hook, h.Tier, h.Status, h.Calls, h.Duration, h.Err = j.owner, j.id, j.tier, a.status, a.calls, a.took, a.err
+		h.Began, h.Retries = g.r.began(a), a.again
 	}
 	if g.r.watched() {
 		g.r.reportHooks(g.sc, rep.Hooks[first:])
@@ -336,7 +338,7 @@ func (r *run) reportHooks(sc scene, hooks []HookReport) {
 		slow := h.Duration > r.eng.config.Limits.SlowHook
 		r.emit(sc, func(head Header) Event {
 			return HookFinished{Header: head, Plugin: h.Plugin, Hook: h.Hook, Tier: h.Tier, Status: h.Status,
-				Calls: h.Calls, Error: errText(h.Err), Slow: slow, Duration: h.Duration}
+				Calls: h.Calls, Error: errText(h.Err), Slow: slow, Began: h.Began, Duration: h.Duration, Retries: h.Retries}
 		})
 		if slow {
 			r.warn(sc, h.Plugin, "hook %s took %s, longer than %s", h.Hook, h.Duration, r.eng.config.Limits.SlowHook)

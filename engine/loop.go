@@ -113,7 +113,7 @@ type ending struct {
 // whole is a run from start to end.
 func (r *run) whole(ctx context.Context) *Result {
 	r.emit(scene{}, func(h Header) Event {
-		ev := RunStarted{Header: h, Mode: r.input.Mode, Adapter: r.input.Adapter}
+		ev := RunStarted{Header: h, Base: Base{State: r.th.store.Snapshot()}, Mode: r.input.Mode, Adapter: r.input.Adapter}
 		if n := len(r.input.Messages); n > 0 {
 			ev.Input = r.input.Messages[n-1].Text
 		}

@@ -143,8 +143,8 @@ func (r *run) decide(ctx context.Context, ds []Decision) (err error) {
 		}
 		r.setStep(l.Step)
 		r.secrets = p.secrets
-		r.emit(scene{}, func(h Header) Event { return RunResumed{Header: h} })
-		r.committed(scene{}, res.Snapshot, []state.Batch{b})
+		r.emit(scene{}, func(h Header) Event { return RunResumed{Header: h, Base: Base{State: res.Before}} })
+		r.committed(scene{}, res, []state.Batch{b})
 		for _, a := range p.answered {
 			r.emit(scene{phase: phase.ToolGate}, func(h Header) Event {
 				return TicketAnswered{Header: h, Ticket: a.Ticket.ID, Call: a.Ticket.Call, Approved: a.Answer.Approved,

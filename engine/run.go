@@ -117,6 +117,7 @@ type scene struct {
 	call  *phase.CallFrame // of tool phases, else nil; replaced and never changed, since contexts keep it
 	err   error
 	told  bool // somebody gets the phase's report
+	retry bool // of what lost a conflict
 	aside bool // done by somebody beside the run, who never waits for observers
 }
 
@@ -249,7 +250,7 @@ func (r *run) effectDone(o effects.Outcome) {
 func effectFinished(o effects.Outcome) func(Header) Event {
 	return func(h Header) Event {
 		return EffectFinished{Header: h, ID: o.ID, Effect: o.Name, Plugin: o.Owner, Handler: o.Handler,
-			Error: errText(o.Err), Duration: o.Duration}
+			Error: errText(o.Err), Began: o.Began, Duration: o.Duration}
 	}
 }
 

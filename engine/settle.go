@@ -52,7 +52,7 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 		}
 		for _, rej := range res.Rejected {
 			kept[rej.Index].refuse(rej.Err)
-			r.conflict(kept[rej.Index].sc, rej.Err, "refused")
+			r.conflict(kept[rej.Index].sc, rej.Err, batches[rej.Index], "refused")
 		}
 		if !res.Committed {
 			return nil
@@ -64,7 +64,7 @@ func (r *run) record(ctx context.Context, base *state.Snapshot, ps ...*passage) 
 			}
 		}
 		sc := scene{phase: phase.BeforeToolExecute}
-		r.committed(sc, res.Snapshot, accepted)
+		r.committed(sc, res, accepted)
 		r.deliver(ctx, r.deliveries(nil, res.Snapshot, accepted))
 		return nil
 	}

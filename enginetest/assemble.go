@@ -17,16 +17,16 @@ func assemble(p phase.Phase, events []engine.Event) (*engine.Report, error) {
 		case engine.HookFinished:
 			rep.Hooks = append(rep.Hooks, engine.HookReport{
 				Plugin: e.Plugin, Hook: e.Hook, Tier: e.Tier, Status: e.Status, Calls: e.Calls,
-				Duration: e.Duration, Err: textError(e.Error),
+				Began: e.Began, Duration: e.Duration, Retries: e.Retries, Err: textError(e.Error),
 			})
 		case engine.ActionFinished:
 			rep.Actions = append(rep.Actions, engine.ActionReport{
 				ID: e.ID, Action: e.Action, Plugin: e.Plugin, Round: e.Round, Status: e.Status,
-				Duration: e.Duration, Err: textError(e.Error),
+				By: e.By, Reason: e.Reason, Began: e.Began, Duration: e.Duration, Retries: e.Retries, Err: textError(e.Error),
 			})
 		case engine.EffectFinished:
 			rep.Effects = append(rep.Effects, effects.Outcome{
-				ID: e.ID, Name: e.Effect, Owner: e.Plugin, Handler: e.Handler, Duration: e.Duration, Err: textError(e.Error),
+				ID: e.ID, Name: e.Effect, Owner: e.Plugin, Handler: e.Handler, Began: e.Began, Duration: e.Duration, Err: textError(e.Error),
 			})
 		case engine.PhaseFinished:
 			rep.Rounds, rep.Retries, rep.Duration = e.Rounds, e.Retries, e.Duration

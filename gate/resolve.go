@@ -12,7 +12,8 @@ type Vote struct {
 	Decision Decision
 	Err      error         // the gate failed: counts as a block unless FailOpen
 	FailOpen bool          // a failure counts as no opinion
-	Took     time.Duration // of the check; Resolve does not look at it
+	Began    time.Time     // the check; Resolve does not look at it, nor at
+	Took     time.Duration // how long it took
 }
 
 // Cause tells a deliberate outcome from one that a fault or a default brought about.

@@ -4,6 +4,8 @@ package state
 type Batch struct {
 	// Owner names the author in errors, commits and conflicts.
 	Owner string
+	// Part names what of the owner it is, such as a hook, for traces.
+	Part string
 	// Base is the snapshot that the updates were decided on. An exclusive
 	// touch of something that changed after it is a conflict. With a nil Base
 	// the batch is good on any state.
@@ -35,6 +37,8 @@ type Result struct {
 	// Snapshot is the state after the commit; when nothing was committed, the
 	// state that the batches were rejected on.
 	Snapshot *Snapshot
+	// Before is the state that the commit changed, nil when nothing was committed.
+	Before *Snapshot
 	// Committed is false when there was no accepted update, so that the
 	// revision stayed as it was.
 	Committed bool

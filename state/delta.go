@@ -39,8 +39,9 @@ const (
 	PartEntries Part = "entries" // Raw holds the entries that were set
 )
 
-// delta returns what changed from before to after, two snapshots of one store.
-func delta(before, after *Snapshot) (Delta, error) {
+// DeltaOf returns what changed from before to after, two snapshots of one store. The
+// error names the key whose codec failed.
+func DeltaOf(before, after *Snapshot) (Delta, error) {
 	out := Delta{Revision: after.rev, Entries: []DeltaEntry{}}
 	for _, d := range after.schema.byName {
 		was, is := before.cell(d), after.cell(d)

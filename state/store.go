@@ -159,29 +159,29 @@ func (s *Store) try(batches []Batch, amend func(*Snapshot)) (result Result, done
 	if err := d.apply(batches); err != nil {
 		return result, true, err
 	}
-	next, deliver, err := s.publish(d, batches, amend)
+	before, next, deliver, err := s.publish(d, batches, amend)
 	if err != nil {
 		return result, true, err
 	}
 	if deliver {
 		s.feed.Drain()
 	}
-	return Result{next, true, d.rejected}, next != nil, nil
+	return Result{next, before, true, d.rejected}, next != nil, nil
 }
 
 // publish makes the draft the current state, unless something it depends on
 // changed since its base. No user code runs here. deliver says that the caller
 // is to drain the queue.
-func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next *Snapshot, deliver bool, err error) {
+func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (now, next *Snapshot, deliver bool, err error) {
 	if s.persist != nil {
 		s.order.Lock()
 		defer s.order.Unlock()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.published.Load()
+	now = s.published.Load()
 	if !d.standsOn(now) {
-		return nil, false, nil
+		return nil, nil, false, nil
 	}
 	next = d.assemble(now)
 	if amend != nil {
@@ -192,7 +192,7 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 	}
 	if s.persist != nil && !quiet(batches) {
 		if err := s.save(now, next, d.notes(batches)); err != nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
 	}
 	s.published.Store(next)
@@ -203,7 +203,7 @@ func (s *Store) publish(d *draft, batches []Batch, amend func(*Snapshot)) (next 
 		}
 		s.history = append(s.history, now)
 	}
-	return next, s.enqueue(now, next, d, batches), nil
+	return now, next, s.enqueue(now, next, d, batches), nil
 }
 
 // save persists a commit without the lock, which the caller holds before and after.
@@ -212,7 +212,7 @@ func (s *Store) save(now, next *Snapshot, notes []any) error {
 	s.mu.Unlock()
 	defer s.mu.Lock() // also when Persist panics or ends the goroutine
 	_, err := guard("persist", func() (struct{}, error) {
-		d, err := delta(now, next)
+		d, err := DeltaOf(now, next)
 		if err == nil {
 			err = s.persist(next, d, notes)
 		}
