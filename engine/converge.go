@@ -185,7 +185,7 @@ func (r *run) settleActions(ctx context.Context, sc scene, now *turns, g *gather
 			continue // taken by another pass, see errTaken
 		}
 		done := ActionReport{ID: q.ID, Action: g.jobs[i].id, Plugin: q.Plugin, Round: sc.round,
-			Status: ActionDone, Began: r.began(a), Duration: a.took, Retries: a.again, Err: a.err}
+			Status: ActionDone, Duration: a.took, Err: a.err}
 		if q.gated != nil {
 			rule := &q.gated.ruling
 			done.Status, done.By, done.Reason = fates[rule.kind], rule.by, rule.reason
@@ -202,21 +202,26 @@ func (r *run) settleActions(ctx context.Context, sc scene, now *turns, g *gather
 			}
 		}
 		rep.Actions = append(rep.Actions, done)
-		r.actionDone(sc, done)
+		var began time.Time
+		var again []Retry
+		if r.watched() {
+			began, again = g.calls(i)
+		}
+		r.actionDone(sc, done, began, again...)
 	}
 	return err
 }
 
-func (r *run) actionDone(sc scene, a ActionReport) {
+func (r *run) actionDone(sc scene, a ActionReport, began time.Time, again ...Retry) {
 	if r.watched() {
-		r.tellAction(sc, a)
+		r.tellAction(sc, a, began, again)
 	}
 }
 
-func (r *run) tellAction(sc scene, a ActionReport) {
+func (r *run) tellAction(sc scene, a ActionReport, began time.Time, again []Retry) {
 	r.emit(sc, func(h Header) Event {
 		return ActionFinished{Header: h, ID: a.ID, Action: a.Action, Plugin: a.Plugin, Round: a.Round,
-			Status: a.Status, By: a.By, Reason: a.Reason, Error: errText(a.Err), Began: a.Began, Duration: a.Duration, Retries: a.Retries}
+			Status: a.Status, By: a.By, Reason: a.Reason, Error: errText(a.Err), Began: began, Duration: a.Duration, Retries: again}
 	})
 }
 
@@ -230,7 +235,7 @@ func (r *run) exceeded(ctx context.Context, sc scene, pending []Pending, rep *Re
 	for _, q := range pending {
 		done := ActionReport{ID: q.ID, Action: q.Action.Name(), Plugin: q.Plugin, Round: rep.Rounds + 1, Status: ActionDead, Err: err}
 		rep.Actions = append(rep.Actions, done)
-		r.actionDone(sc, done)
+		r.actionDone(sc, done, time.Time{})
 	}
 	return err
 }
@@ -276,7 +281,7 @@ func (r *run) undelivered(ctx context.Context) error {
 	r.stats.dead.Add(int64(len(left)))
 	for _, q := range left {
 		r.actionDone(scene{}, ActionReport{ID: q.ID, Action: q.Action.Name(), Plugin: q.Plugin, Status: ActionUndelivered,
-			Err: fmt.Errorf("engine: the run ended before %s came again", q.Action.Phase())})
+			Err: fmt.Errorf("engine: the run ended before %s came again", q.Action.Phase())}, time.Time{})
 	}
 	return r.bury(ctx, scene{}, ActionUndelivered, "the run ended before its phase came again", left...)
 }

@@ -32,15 +32,13 @@ func TestEventsTellWhenAndWhat(t *testing.T) {
 			gaKeys(detailCell), detailHook("quick", time.Second), detailHook("slow", 2*time.Second), detailHook("last", 3*time.Second),
 		}})
 		start := time.Now()
-		rep := gaPhase(t, th, phase.StepStart)
+		gaPhase(t, th, phase.StepStart)
 		synctest.Wait()
 
 		hooks := gaOf[engine.HookFinished](tape)
 		require.Len(t, hooks, 3)
-		for i, h := range hooks {
+		for _, h := range hooks {
 			require.True(t, h.Began.Equal(start), "all hooks of a tier are called at the same time")
-			require.True(t, rep.Hooks[i].Began.Equal(start))
-			require.Equal(t, h.Retries, rep.Hooks[i].Retries)
 		}
 		require.Empty(t, hooks[0].Retries)
 		after := func(d time.Duration) time.Time { return start.Add(d) }

@@ -81,6 +81,7 @@ type gathering struct {
 	stop     bool
 	commits  int
 	retries  int
+	again    []rerun
 	noted    bool               // a batch has effects
 	pending  []effects.Delivery // of what has committed, in commit order
 }
@@ -108,7 +109,7 @@ func (g *gathering) release() {
 	clear(g.attempts)
 	clear(g.batches)
 	pool := &g.r.eng.gatherings
-	*g = gathering{attempts: g.attempts[:0], batches: g.batches[:0], index: g.index[:0]}
+	*g = gathering{attempts: g.attempts[:0], batches: g.batches[:0], index: g.index[:0], again: g.again[:0]}
 	pool.Put(g)
 }
 
@@ -284,7 +285,9 @@ func (g *gathering) retry(ctx context.Context, i int) {
 	for try := 1; ; try++ {
 		base := g.r.th.store.Snapshot()
 		g.retries++
-		g.r.try(ctx, g.sc.phase, j, g.r.context(g.sc, base), g.r.eng.clock(), a)
+		first, start := a.ended-a.took, g.r.eng.clock()
+		g.r.try(ctx, g.sc.phase, j, g.r.context(g.sc, base), start, a)
+		g.again = append(g.again, rerun{i, first, Retry{g.r.eng.born.Add(start), a.ended - start}})
 		if a.err != nil {
 			g.fault(i, a.err)
 			return
@@ -319,6 +322,30 @@ func (g *gathering) retry(ctx context.Context, i int) {
 	}
 }
 
+// rerun is a call after a conflict.
+type rerun struct {
+	job   int
+	first time.Duration // began the first call, if this is the second
+	Retry
+}
+
+// calls returns when the calls of job i began. The first is zero if it was given up on.
+func (g *gathering) calls(i int) (first time.Time, again []Retry) {
+	a := &g.attempts[i]
+	if a.ended > 0 || a.err == nil {
+		first = g.r.eng.born.Add(a.ended - a.took)
+	}
+	for _, x := range g.again {
+		if x.job == i {
+			if again == nil {
+				first = g.r.eng.born.Add(x.first)
+			}
+			again = append(again, x.Retry)
+		}
+	}
+	return first, again
+}
+
 // report adds what became of the hooks.
 func (g *gathering) report(rep *Report) {
 	first := len(rep.Hooks)
@@ -326,19 +353,20 @@ func (g *gathering) report(rep *Report) {
 	for i := range g.jobs {
 		j, a, h := &g.jobs[i], &g.attempts[i], &rep.Hooks[first+i]
 		h.Plugin, h.Hook, h.Tier, h.Status, h.Calls, h.Duration, h.Err = j.owner, j.id, j.tier, a.status, a.calls, a.took, a.err
-		h.Began, h.Retries = g.r.began(a), a.again
 	}
 	if g.r.watched() {
-		g.r.reportHooks(g.sc, rep.Hooks[first:])
+		g.reportHooks(rep.Hooks[first:])
 	}
 }
 
-func (r *run) reportHooks(sc scene, hooks []HookReport) {
-	for _, h := range hooks {
+func (g *gathering) reportHooks(hooks []HookReport) {
+	r, sc := g.r, g.sc
+	for i, h := range hooks {
 		slow := h.Duration > r.eng.config.Limits.SlowHook
+		began, retries := g.calls(i)
 		r.emit(sc, func(head Header) Event {
 			return HookFinished{Header: head, Plugin: h.Plugin, Hook: h.Hook, Tier: h.Tier, Status: h.Status,
-				Calls: h.Calls, Error: errText(h.Err), Slow: slow, Began: h.Began, Duration: h.Duration, Retries: h.Retries}
+				Calls: h.Calls, Error: errText(h.Err), Slow: slow, Began: began, Duration: h.Duration, Retries: retries}
 		})
 		if slow {
 			r.warn(sc, h.Plugin, "hook %s took %s, longer than %s", h.Hook, h.Duration, r.eng.config.Limits.SlowHook)

@@ -29,9 +29,7 @@ type attempt struct {
 	err    error
 	calls  int
 	took   time.Duration
-	began  time.Duration // by the engine's clock, of the first call
-	ended  time.Duration
-	again  []Retry // after conflicts, of those that are watched
+	ended  time.Duration // by the engine's clock
 	status HookStatus
 }
 
@@ -44,21 +42,9 @@ func (r *run) try(ctx context.Context, p phase.Phase, j *job, pc *phase.Context,
 	} else {
 		a.cmd, a.err = call(ctx, j.owner, p, j.call, pc)
 	}
-	a.ended = r.eng.clock()
-	if a.took += a.ended - start; a.calls == 0 {
-		a.began = start
-	} else if r.watched() {
-		a.again = append(a.again, Retry{r.eng.born.Add(start), a.ended - start})
-	}
 	a.calls++
-}
-
-// began is when the attempt's first call did, zero if nobody knows.
-func (r *run) began(a *attempt) time.Time {
-	if a.began < 0 {
-		return time.Time{}
-	}
-	return r.eng.born.Add(a.began)
+	a.ended = r.eng.clock()
+	a.took += a.ended - start
 }
 
 // tryAll calls every job once, all on pc, and returns what came of them in out, or in
@@ -82,7 +68,7 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 			}
 			r.try(ctx, p, &jobs[i], pc, start, a)
 		},
-		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1, began: -1} })
+		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1} })
 }
 
 // way is how calls of plugins are made of which pace is known, nil for nothing. The

@@ -37,10 +37,8 @@ type HookReport struct {
 	Hook     string // plugin/phase/index
 	Tier     int
 	Status   HookStatus
-	Calls    int       // 1, or more when it ran again after a conflict
-	Began    time.Time // the first call; zero if it was given up on
+	Calls    int // 1, or more when it ran again after a conflict
 	Duration time.Duration
-	Retries  []Retry // of runs that are observed
 	Err      error
 }
 
@@ -53,9 +51,7 @@ type ActionReport struct {
 	Status   ActionStatus
 	By       string // the plugin whose gate replaced or cancelled it
 	Reason   string // that the gate gave
-	Began    time.Time
 	Duration time.Duration
-	Retries  []Retry // of runs that are observed
 	Err      error
 }
 

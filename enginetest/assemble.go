@@ -17,12 +17,12 @@ func assemble(p phase.Phase, events []engine.Event) (*engine.Report, error) {
 		case engine.HookFinished:
 			rep.Hooks = append(rep.Hooks, engine.HookReport{
 				Plugin: e.Plugin, Hook: e.Hook, Tier: e.Tier, Status: e.Status, Calls: e.Calls,
-				Began: e.Began, Duration: e.Duration, Retries: e.Retries, Err: textError(e.Error),
+				Duration: e.Duration, Err: textError(e.Error),
 			})
 		case engine.ActionFinished:
 			rep.Actions = append(rep.Actions, engine.ActionReport{
 				ID: e.ID, Action: e.Action, Plugin: e.Plugin, Round: e.Round, Status: e.Status,
-				By: e.By, Reason: e.Reason, Began: e.Began, Duration: e.Duration, Retries: e.Retries, Err: textError(e.Error),
+				By: e.By, Reason: e.Reason, Duration: e.Duration, Err: textError(e.Error),
 			})
 		case engine.EffectFinished:
 			rep.Effects = append(rep.Effects, effects.Outcome{
