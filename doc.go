@@ -46,6 +46,7 @@
 //   - phase: phases, hooks, commands and scheduled actions
 //   - gate: decisions about tool calls, their resolution, tickets and policies
 //   - engine: plugins, agent specs, the run loop, events, pausing and resuming, checkpoints
+//   - engine/picture: text, drawings and a report of conflicts of what plugins registered
 //   - enginetest: a scripted model, a fake clock, a trace recorder and checkers for tests of plugins
 //   - plugins: ready-made plugins, one directory each
 //   - store: places to keep checkpoints, and the conformance kit for writing another

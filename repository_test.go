@@ -37,7 +37,7 @@ const (
 // leafPackages are concepts that are none of the engine's, in internal/. The core
 // may import them; they import the standard library and what is in leafImports.
 var leafPackages = []string{
-	"internal/courtesy", "internal/drawing", "internal/enum", "internal/fanout", "internal/git", "internal/jsonarray",
+	"internal/courtesy", "internal/enum", "internal/fanout", "internal/git", "internal/jsonarray",
 	"internal/jsonpos", "internal/memory", "internal/origin", "internal/packed", "internal/pushseq", "internal/redact",
 	"internal/sorted", "internal/tagged", "internal/vector",
 }
@@ -52,7 +52,8 @@ var leafImports = map[string]string{
 // allowedImports says which packages of this module and which third-party
 // packages each part of the module may import outside its tests. The standard
 // library is always allowed. A part is a top-level directory, or one plugin or
-// store below plugins and store; a part may always import itself.
+// store below plugins and store, or a folder below engine; a part may always import
+// itself.
 var allowedImports = map[string][]string{
 	"":              nil,
 	"state":         {"internal/*"},
@@ -61,6 +62,7 @@ var allowedImports = map[string][]string{
 	"phase":         {"state", "effects", "inference"},
 	"gate":          {"state", "inference", "phase", "internal/*"},
 	"engine":        {"state", "inference", "effects", "phase", "gate", "store", "internal/*"},
+	"engine/*":      corePackages, // what only looks at an engine; it does not count as the core
 	"internal/*":    {btreePath, errgroupPath}, // TestLeaves says which ones
 	"enginetest":    corePackages,
 	"plugins":       append(slices.Clone(corePackages), "internal/*"),
@@ -174,12 +176,12 @@ func TestCoreSize(t *testing.T) {
 	const limit = 12_000
 	total, leaves := 0, 0
 	for _, file := range goFiles(t) {
-		top, _, _ := strings.Cut(file.path, "/")
+		dir := path.Dir(file.path)
 		switch {
 		case file.isTest():
-		case slices.Contains(corePackages, top):
+		case slices.Contains(corePackages, dir):
 			total += file.code
-		case slices.Contains(leafPackages, path.Dir(file.path)):
+		case slices.Contains(leafPackages, dir):
 			leaves += file.code
 		}
 	}

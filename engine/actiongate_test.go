@@ -196,7 +196,6 @@ func TestActionGateRegistration(t *testing.T) {
 
 	m := manifestOf(t, gaCompact(), guard)
 	require.Equal(t, engine.GateManifest{ID: "g/compact/0", Phase: phase.StepEnd, Action: "compact"}, m.Plugins[1].Gates[0])
-	require.Contains(t, m.Text(), "  gate g/compact/0; on action compact\n")
 }
 
 // The gates on an action decide about the state that it commits on: when that changes

@@ -62,7 +62,7 @@ func ExampleConfigKey() {
 	// engine: agent "x": sections.budget.limti: no field "limti"; did you mean "limit"?
 }
 
-func ExampleManifest_Text() {
+func ExampleEngine_Describe() {
 	title := state.NewCell("title", state.Options[string]{})
 	hook := phase.HookFunc(func(context.Context, *phase.Context) (phase.Command, error) { return phase.Command{}, nil })
 	e, err := engine.New(engine.Config{
@@ -83,15 +83,9 @@ func ExampleManifest_Text() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Print(e.Describe().Text())
+	for _, c := range e.Describe().Conflicts {
+		fmt.Println(c.Phase, c.Key, c.Hooks)
+	}
 	// Output:
-	// plugin namer
-	//   from github.com/ddd26017/fixpoint/engine_test
-	//   key title; run; exclusive
-	//   hook namer/step_end/0; tier 0; on error fail; writes title
-	// plugin editor
-	//   from github.com/ddd26017/fixpoint/engine_test
-	//   hook editor/step_end/0; tier 0; on error fail; writes title
-	// could conflict
-	//   step_end; tier 0; exclusive key title; written by namer/step_end/0, editor/step_end/0
+	// step_end title [namer/step_end/0 editor/step_end/0]
 }

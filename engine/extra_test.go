@@ -41,7 +41,7 @@ func TestExtras(t *testing.T) {
 	require.Equal(t, map[string]engine.Extra{"b": redo}, gaButtons(t, eng, engine.AgentSpec{ID: "x", ActiveHookFilter: []string{"b"}}))
 	_, err := eng.Extras(engine.AgentSpec{}, "button")
 	require.ErrorIs(t, err, engine.ErrSpec)
-	require.Contains(t, eng.Describe().Text(), "  button undo; takes back\n  chart undo\n")
+	require.Equal(t, []engine.ExtraManifest{{Kind: "button", Name: "undo", Description: "takes back"}, {Kind: "chart", Name: "undo"}}, eng.Describe().Plugins[0].Extras)
 }
 
 // Capability M6. Two of one name are a mistake that names both plugins.

@@ -6,14 +6,14 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
-	"github.com/ddd26017/fixpoint/internal/drawing"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
 
 // Manifest lists what the plugins of an engine registered, in registration
 // order, and which hooks could conflict. It says the same for the same plugins.
-// Print it with Text, Mermaid or encoding/json. It is the caller's to change.
+// Package engine/picture prints and draws it, encoding/json writes it. It is the
+// caller's to change.
 type Manifest struct {
 	// Agent is the id of the spec given to For, or "".
 	Agent   string           `json:"agent,omitempty"`
@@ -187,7 +187,12 @@ func each[T, U any](list []T, describe func(T) U) (out []U) {
 	return out
 }
 
-func span(d time.Duration) string { return drawing.When(d != 0, d.String()) }
+func span(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
 
 func keyNames(keys []state.AnyKey) []string {
 	var names []string

@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"encoding/json"
-	"strings"
 	"testing"
 	"time"
 
@@ -110,33 +109,6 @@ func TestManifestConflictRules(t *testing.T) {
 	}
 }
 
-func TestManifestText(t *testing.T) {
-	require.Equal(t, `plugin namer
-  from github.com/ddd26017/fixpoint/engine_test
-  key title; thread; exclusive
-  key count; run; commutative
-  profile key user
-  section budget
-  hook namer/step_end/0; tier 1; timeout 2s; on error skip; reads count; writes title
-  hook namer/step_end/1; tier 0; on error fail
-  action notify; at step_end; replay-safe
-  effect audit
-plugin guard "x"
-  from github.com/ddd26017/fixpoint/engine_test
-  hook guard "x"/step_end/0; tier 1; on error fail; writes title, count
-  gate guard "x"/tool_gate/0; timeout 1s; fails open
-  gate guard "x"/tool_gate/1; policy
-  transforms 1
-  tool search; kind read; Finds things
-could conflict
-  step_end; tier 1; commutative key count; written by guard "x"/step_end/0; read by namer/step_end/0
-  step_end; tier 1; exclusive key title; written by namer/step_end/0, guard "x"/step_end/0
-declare no writes, so could conflict with any hook of their phase and tier
-  namer/step_end/1
-`, manifestOf(t, describedPlugins()...).Text())
-	require.Empty(t, manifestOf(t).Text())
-}
-
 func TestManifestJSON(t *testing.T) {
 	text, err := json.MarshalIndent(manifestOf(t, describedPlugins()[1]), "", " ")
 	require.NoError(t, err)
@@ -188,58 +160,6 @@ func TestManifestJSON(t *testing.T) {
 	require.Equal(t, `{"plugins":[]}`, string(empty))
 }
 
-func TestManifestMermaid(t *testing.T) {
-	require.Equal(t, `flowchart TD
-    phase1(["run_start"])
-    phase2(["step_start"])
-    phase3(["before_inference"])
-    phase4(["after_inference"])
-    phase5(["tool_gate"])
-    phase6(["before_tool_execute"])
-    phase7(["after_tool_execute"])
-    phase8(["step_end"])
-    phase9(["run_end"])
-    phase1 --> phase2
-    phase2 --> phase3
-    phase3 --> phase4
-    phase4 --> phase5
-    phase5 --> phase6
-    phase6 --> phase7
-    phase7 --> phase8
-    phase8 --> phase9
-    phase8 -->|next step| phase2
-    k0[("title")]:::fought
-    k1[("count")]:::fought
-    p0h0["namer/step_end/0<br/>tier 1"]
-    phase8 --- p0h0
-    k1 -.->|read by| p0h0
-    p0h0 -->|writes| k0
-    p0h1["namer/step_end/1<br/>tier 0"]
-    phase8 --- p0h1
-    p1h0["guard #quot;x#quot;/step_end/0<br/>tier 1"]:::inactive
-    phase8 --- p1h0
-    p1h0 -->|writes| k0
-    p1h0 -->|writes| k1
-    p1g0{{"guard #quot;x#quot;/tool_gate/0"}}:::inactive
-    phase5 --- p1g0
-    p1g1{{"guard #quot;x#quot;/tool_gate/1<br/>policy"}}:::inactive
-    phase5 --- p1g1
-    classDef fought stroke-width:3px
-    classDef inactive stroke-dasharray:4 4
-`, withInactive(manifestOf(t, describedPlugins()...), 1).Mermaid())
-}
-
-func withInactive(m engine.Manifest, plugin int) engine.Manifest {
-	m.Plugins[plugin].Active = false
-	return m
-}
-
-func TestManifestMermaidEscapesNames(t *testing.T) {
-	key := state.NewCell("a\"];<i>#quot;`%%\\", state.Options[string]{})
-	text := manifestOf(t, engine.NewPlugin("p", func(r *engine.Registrar) error { r.Key(key); return nil })).Mermaid()
-	require.Contains(t, text, `    k0[("a#quot;];#lt;i#gt;#35;quot;#96;#37;#37;#92;")]`+"\n")
-}
-
 // A hook that declares to write nothing is no unknown.
 func TestManifestSilentHook(t *testing.T) {
 	m := manifestOf(t, engine.NewPlugin("p", func(r *engine.Registrar) error {
@@ -253,7 +173,6 @@ func TestManifestSilentHook(t *testing.T) {
 	require.Equal(t, []string{"p/step_end/1"}, m.Undeclared)
 	require.True(t, m.Plugins[0].Hooks[0].Silent)
 	require.False(t, m.Plugins[0].Hooks[2].Silent)
-	require.Contains(t, m.Text(), "hook p/step_end/0; tier 0; on error fail; writes nothing\n")
 }
 
 // Capability B10.
@@ -265,8 +184,6 @@ func TestManifestFor(t *testing.T) {
 	require.False(t, m.Plugins[1].Active)
 	require.Empty(t, m.Conflicts, "a conflict needs two active hooks")
 	require.Equal(t, []string{"namer/step_end/1"}, m.Undeclared)
-	require.True(t, strings.HasPrefix(m.Text(), "agent x\nplugin namer\n"))
-	require.Contains(t, m.Text(), "\nplugin guard \"x\" (inactive)\n")
 
 	require.Empty(t, all.For(engine.AgentSpec{ID: "x", PluginIDs: []string{`guard "x"`}}).Undeclared)
 	require.Equal(t, all.Conflicts, all.For(engine.AgentSpec{ID: "x"}).Conflicts)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/picture"
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
@@ -209,7 +210,7 @@ func testHooksInManifest(t *testing.T) {
 	require.Equal(t, []engine.HookManifest{{ID: "one/step_end/0", Phase: phase.StepEnd, Tier: 2, OnError: engine.Skip, Writes: []string{"line"}}}, m.Plugins[0].Hooks)
 	require.Equal(t, "one/tool_gate/0", m.Plugins[0].Gates[0].ID)
 	require.Equal(t, []string{"one/step_end/0", "two/step_end/0"}, m.Conflicts[0].Hooks)
-	require.Contains(t, m.Text(), "hook one/step_end/0")
+	require.Contains(t, picture.Text(m), "hook one/step_end/0")
 }
 
 // There are moments for the run, each step, the model and each call, besides those

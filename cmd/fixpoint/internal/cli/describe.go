@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/picture"
 )
 
 func newDescribe(stdio IO) *cobra.Command {
@@ -36,10 +37,10 @@ func newDescribe(stdio IO) *cobra.Command {
 }
 
 func describe(w io.Writer, m engine.Manifest, asJSON, asMermaid bool) error {
-	text := m.Text()
+	text := picture.Text(m)
 	switch {
 	case asMermaid:
-		text = m.Mermaid()
+		text = picture.Mermaid(m)
 	case asJSON:
 		raw, err := json.MarshalIndent(m, "", "  ")
 		if err != nil {

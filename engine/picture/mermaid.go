@@ -1,9 +1,9 @@
-package engine
+package picture
 
 import (
 	"fmt"
 
-	"github.com/ddd26017/fixpoint/internal/drawing"
+	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -11,53 +11,59 @@ import (
 // phases in order, the hooks and gates on each, and the keys that the hooks
 // declare. Keys that hooks could fight over and parts of inactive plugins stand
 // out.
-func (m Manifest) Mermaid() string {
-	d := diagram{keys: map[string]string{}, fought: map[string]bool{}}
-	for _, c := range m.Conflicts {
-		d.fought[c.Key] = true
-	}
+func Mermaid(m engine.Manifest) string {
+	d := diagram{keys: map[string]string{}, fought: fought(m)}
 	for p := range phase.All() {
-		d.Node(phaseNode(p), drawing.Stadium, "", p.String())
+		d.node(phaseNode(p), stadium, "", p.String())
 	}
 	for p := phase.RunStart; p < phase.RunEnd; p++ {
-		d.Edge(phaseNode(p), "-->", "", phaseNode(p+1))
+		d.edge(phaseNode(p), "-->", "", phaseNode(p+1))
 	}
-	d.Edge(phaseNode(phase.StepEnd), "-->", "next step", phaseNode(phase.StepStart))
+	d.edge(phaseNode(phase.StepEnd), "-->", "next step", phaseNode(phase.StepStart))
 	for i, p := range m.Plugins {
 		d.plugin(fmt.Sprintf("p%d", i), p)
 	}
-	d.Class("fought", "stroke-width:3px")
-	d.Class("inactive", "stroke-dasharray:4 4")
+	d.class("fought", "stroke-width:3px")
+	d.class("inactive", "stroke-dasharray:4 4")
 	return d.String()
+}
+
+// fought returns the names of the keys that hooks could fight over.
+func fought(m engine.Manifest) map[string]bool {
+	keys := map[string]bool{}
+	for _, c := range m.Conflicts {
+		keys[c.Key] = true
+	}
+	return keys
 }
 
 // diagram numbers the nodes, since names may hold anything.
 type diagram struct {
-	drawing.Flowchart
+	flowchart
 	keys   map[string]string // node by key name
 	fought map[string]bool
 }
 
-func (d *diagram) plugin(id string, p PluginManifest) {
-	class := drawing.When(!p.Active, "inactive")
+func (d *diagram) plugin(id string, p engine.PluginManifest) {
+	class := when(!p.Active, "inactive")
 	for _, k := range p.Keys {
 		d.key(k.Name)
 	}
 	for i, h := range p.Hooks {
 		node := fmt.Sprintf("%sh%d", id, i)
-		d.Node(node, drawing.Box, class, h.ID, fmt.Sprintf("tier %d", h.Tier))
-		d.Edge(phaseNode(h.Phase), "---", "", node)
+		d.node(node, box, class, h.ID, fmt.Sprintf("tier %d", h.Tier))
+		d.edge(phaseNode(h.Phase), "---", "", node)
 		for _, k := range h.Reads {
-			d.Edge(d.key(k), "-.->", "read by", node)
+			d.edge(d.key(k), "-.->", "read by", node)
 		}
 		for _, k := range h.Writes {
-			d.Edge(node, "-->", "writes", d.key(k))
+			d.edge(node, "-->", "writes", d.key(k))
 		}
 	}
 	for i, g := range p.Gates {
 		node := fmt.Sprintf("%sg%d", id, i)
-		d.Node(node, drawing.Hexagon, class, g.ID, drawing.When(g.Policy, "policy"))
-		d.Edge(phaseNode(g.Phase), "---", "", node)
+		d.node(node, hexagon, class, g.ID, when(g.Policy, "policy"))
+		d.edge(phaseNode(g.Phase), "---", "", node)
 	}
 }
 
@@ -67,7 +73,7 @@ func (d *diagram) key(name string) string {
 	if !drawn {
 		node = fmt.Sprintf("k%d", len(d.keys))
 		d.keys[name] = node
-		d.Node(node, drawing.Cylinder, drawing.When(d.fought[name], "fought"), name)
+		d.node(node, cylinder, when(d.fought[name], "fought"), name)
 	}
 	return node
 }
