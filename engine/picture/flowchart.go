@@ -9,7 +9,7 @@ import (
 type shape string
 
 const (
-	box      shape = "[%s]"
+	boxed    shape = "[%s]"
 	stadium  shape = "([%s])"
 	hexagon  shape = "{{%s}}"
 	cylinder shape = "[(%s)]"

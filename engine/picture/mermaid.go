@@ -51,7 +51,7 @@ func (d *diagram) plugin(id string, p engine.PluginManifest) {
 	}
 	for i, h := range p.Hooks {
 		node := fmt.Sprintf("%sh%d", id, i)
-		d.node(node, box, class, h.ID, fmt.Sprintf("tier %d", h.Tier))
+		d.node(node, boxed, class, h.ID, fmt.Sprintf("tier %d", h.Tier))
 		d.edge(phaseNode(h.Phase), "---", "", node)
 		for _, k := range h.Reads {
 			d.edge(d.key(k), "-.->", "read by", node)
