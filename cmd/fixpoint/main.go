@@ -3,7 +3,7 @@
 //	fixpoint run [SPEC] --dir DIR    run an agent and show what happens
 //	fixpoint chat [SPEC]             talk with an agent at the terminal
 //	fixpoint check [SPEC]            say what is wrong with a spec
-//	fixpoint describe [SPEC]         list what its plugins register
+//	fixpoint describe [SPEC]         list or draw what its plugins register, and what its hooks could fight over
 //	fixpoint plugins                 list the plugins that a spec can name
 //	fixpoint pending --store STORE   list what kept runs wait for
 //	fixpoint approve TICKET          approve it and go on; also deny, answer

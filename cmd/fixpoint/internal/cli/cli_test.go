@@ -257,7 +257,7 @@ func TestExitCodes(t *testing.T) {
 	require.Contains(t, got.out, string(phase.ReasonMaxRounds))
 
 	for _, args := range [][]string{
-		{"runn"}, {"run", "--dri", "x"}, {"run", "a", "b"}, {"run", "-q", "-v"}, {"describe", "--json", "--mermaid"},
+		{"runn"}, {"run", "--dri", "x"}, {"run", "a", "b"}, {"run", "-q", "-v"}, {"describe", "--json", "--mermaid"}, {"describe", "--conflicts", "--svg"},
 		{"run", "--dir", filepath.Join(dir, "nope")}, {"run", "--dir", filepath.Join(dir, "README.md")},
 		{"run", "nope.yaml"}, {"check", "nope.yaml"}, {"run", "--dir", dir, "--trace", filepath.Join(dir, "no", "x")},
 	} {
@@ -312,23 +312,6 @@ func TestCheck(t *testing.T) {
 	got = fixpoint(t, "", "check", bad)
 	require.Equal(t, cli.ExitUsage, got.code)
 	require.Contains(t, got.err, "script.json: answer 1: text:")
-}
-
-// Capability B10. The manifest shows which hooks could conflict.
-func TestDescribe(t *testing.T) {
-	got := fixpoint(t, "", "describe", agent)
-	require.Equal(t, cli.ExitOK, got.code, got.err)
-	golden(t, "describe.txt", got.out)
-
-	got = fixpoint(t, "", "describe", "--json")
-	var m engine.Manifest
-	require.NoError(t, json.Unmarshal([]byte(got.out), &m))
-	require.Equal(t, "steward", m.Agent)
-	require.Len(t, m.Conflicts, 1)
-	require.Equal(t, "headline", m.Conflicts[0].Key)
-
-	got = fixpoint(t, "", "describe", "--mermaid")
-	require.True(t, strings.HasPrefix(got.out, "flowchart TD\n"))
 }
 
 // Two agents in one file: the first runs, and hands work to the second.
