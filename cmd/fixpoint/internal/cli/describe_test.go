@@ -47,6 +47,38 @@ func TestDescribeDraws(t *testing.T) {
 	}
 }
 
+// In the drawing of all plugins together no name is cut.
+func TestDescribeDrawsEveryPlugin(t *testing.T) {
+	var all []struct {
+		Name string `json:"name"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(fixpoint(t, "", "plugins", "--json").out), &all))
+	require.Greater(t, len(all), 20)
+	spec := "id: all\nmodel_id: script:script.json\nplugin_ids:\n"
+	for _, p := range all {
+		spec += "  - " + p.Name + "\n"
+	}
+	file := specFile(t, spec, `{"answers": [{"text": "hi"}]}`)
+	got := fixpoint(t, "", "describe", "--svg", file)
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	require.NotContains(t, got.out, "…")
+
+	var m engine.Manifest
+	require.NoError(t, json.Unmarshal([]byte(fixpoint(t, "", "describe", "--json", file).out), &m))
+	for _, p := range m.Plugins {
+		require.Contains(t, got.out, ">"+p.Name+"</text>")
+		for _, h := range p.Hooks {
+			require.Contains(t, got.out, ">"+h.ID+"</text>")
+		}
+		for _, g := range p.Gates {
+			require.Contains(t, got.out, ">"+g.ID+"</text>")
+		}
+		for _, k := range p.Keys {
+			require.Contains(t, got.out, ">"+k.Name+"</text>")
+		}
+	}
+}
+
 // Capability B10. What hooks could fight over is told before anything runs, and afterwards
 // beside what happened.
 func TestDescribeConflicts(t *testing.T) {
