@@ -62,7 +62,7 @@ var allowedImports = map[string][]string{
 	"phase":         {"state", "effects", "inference"},
 	"gate":          {"state", "inference", "phase", "internal/*"},
 	"engine":        {"state", "inference", "effects", "phase", "gate", "store", "internal/*"},
-	"engine/*":      corePackages, // what only looks at an engine; it does not count as the core
+	"engine/*":      corePackages,              // what only looks at an engine; it does not count as the core
 	"internal/*":    {btreePath, errgroupPath}, // TestLeaves says which ones
 	"enginetest":    corePackages,
 	"plugins":       append(slices.Clone(corePackages), "internal/*"),

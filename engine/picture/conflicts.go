@@ -17,9 +17,9 @@ import (
 // declared, observed or both, and the conflicts that really happened are counted.
 //
 // The report is about hooks. Not in it, since only running tells, are keys that a command
-// itself declares to read, commands of tools and those that are submitted from outside. Of
-// the keys in which the engine queues actions and counts effects hooks never fight over the
-// same entry.
+// itself declares to read, commands of tools and those that are submitted from outside.
+// Left out are keys in which the engine notes what a command schedules and emits: hooks
+// never fight over them.
 func Conflicts(m engine.Manifest, seen *Observed) string {
 	var o outline
 	if m.Agent != "" {
@@ -41,7 +41,7 @@ func Conflicts(m engine.Manifest, seen *Observed) string {
 		}
 	}
 	if !found {
-		o.head("no two hooks " + when(seen == nil, "declare") + when(seen != nil, "declare or were seen to write") + " a key that they could fight over")
+		o.head("no two hooks declare " + when(seen != nil, "or were seen to write ") + "a key that they could fight over")
 	}
 	describeMerging(&o, all, seen != nil)
 	describeUnknown(&o, all, seen != nil)
@@ -87,17 +87,17 @@ func (c *contest) parties(o *outline, observed bool) {
 
 // mark says how it is known that the hook writes the key.
 func (h *hook) mark(key string) string {
-	declared, times := slices.Contains(h.Writes, key), 0
+	declared, n := slices.Contains(h.Writes, key), 0
 	if w := h.observed(key); w != nil {
-		times = w.Commits
+		n = w.Commits
 	}
-	commits := fmt.Sprintf("observed in %d %s", times, plural(times, "commit"))
+	commits := "observed in " + count(n, "commit")
 	switch {
-	case !declared && times == 0:
+	case !declared && n == 0:
 		return " (observed to want it)"
 	case !declared:
 		return " (" + commits + ")"
-	case times == 0:
+	case n == 0:
 		return " (declared)"
 	}
 	return " (declared, " + commits + ")"
@@ -188,7 +188,7 @@ func (h *hook) sighting() string {
 	text := ""
 	for _, w := range h.seen.Writes {
 		if !bookkeeping(w.Key) {
-			text += when(text != "", ", ") + w.Key + fmt.Sprintf(" in %d %s", w.Commits, plural(w.Commits, "commit"))
+			text += when(text != "", ", ") + w.Key + " in " + count(w.Commits, "commit")
 		}
 	}
 	if text == "" {
@@ -224,7 +224,7 @@ func describeElsewhere(o *outline, seen *Observed) {
 	}
 }
 
-func plural(n int, word string) string { return word + when(n != 1, "s") }
+func count(n int, word string) string { return fmt.Sprint(n, " ", word) + when(n != 1, "s") }
 
 func times(n int) string {
 	if n == 1 {

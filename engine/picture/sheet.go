@@ -127,8 +127,6 @@ func newSheet(m engine.Manifest) *sheet {
 	return s
 }
 
-func count(n int, word string) string { return fmt.Sprint(n, " ", plural(n, word)) }
-
 // addItems adds hooks and gates to the rows of their phases.
 func (s *sheet) addItems(m engine.Manifest) (hooks, gates int) {
 	for _, p := range m.Plugins {
