@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 
 	"github.com/ddd26017/fixpoint/engine"
@@ -40,6 +41,10 @@ func (c *censor) detailed(e engine.Event) (engine.Event, []byte, error) {
 	line, err := engine.MarshalEvent(e)
 	if e == nil {
 		return nil, nil, err
+	}
+	if err != nil {
+		e = repaired(e)
+		line, err = engine.MarshalEvent(e)
 	}
 	changed := false
 	if err == nil {
@@ -200,4 +205,40 @@ func exported(s *state.Snapshot) state.Dump {
 	}
 	slices.SortFunc(d.Entries, func(a, b state.DumpEntry) int { return bytes.Compare([]byte(a.Name), []byte(b.Name)) })
 	return d
+}
+
+// repaired returns the event with JSON that is none, as a hook may make it, as a string.
+func repaired(e engine.Event) engine.Event {
+	v := reflect.New(reflect.TypeOf(e)).Elem()
+	v.Set(reflect.ValueOf(e))
+	repair(v)
+	return v.Interface().(engine.Event)
+}
+
+func repair(v reflect.Value) {
+	switch at := v.Addr().Interface().(type) {
+	case *inference.JSON:
+		if !at.Valid() {
+			*at = inference.JSON(quote(string(*at)))
+		}
+		return
+	case *json.RawMessage:
+		if !json.Valid(*at) {
+			*at = quote(string(*at))
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Type().Field(i).IsExported() {
+				repair(v.Field(i))
+			}
+		}
+	case reflect.Slice:
+		v.Set(reflect.AppendSlice(reflect.MakeSlice(v.Type(), 0, v.Len()), v)) // others have it too
+		for i := range v.Len() {
+			repair(v.Index(i))
+		}
+	}
 }

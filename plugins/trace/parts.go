@@ -84,8 +84,7 @@ func (t *Trace) effect(c *course, h engine.Header, e engine.EffectFinished) {
 	// One that was delivered in the background is told of when the run is at its end.
 	beside := parent == c.run
 	began := later(h.Time.Add(-max(0, e.Duration)), parent.start)
-	text, marked := t.marks[e.ID]
-	delete(t.marks, e.ID)
+	text, marked := t.marked, t.marked != ""
 	s := t.begin(c, effectKind, e.Effect, parent, began)
 	s.beside = beside
 	s.know("plugin", e.Plugin)

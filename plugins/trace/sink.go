@@ -12,9 +12,10 @@ import (
 // sink writes to a writer from a goroutine of its own, which is there only while
 // there is something to write. What the writer does is not felt by who puts.
 type sink struct {
-	name  string
-	w     io.Writer
-	limit int
+	name   string
+	w      io.Writer
+	limit  int
+	notice func(n int) []byte // what is written where n pieces are missing; nil for nothing
 
 	mu     sync.Mutex
 	queue  []byte
@@ -22,6 +23,7 @@ type sink struct {
 	idle   chan struct{} // closed when it has ended
 	err    error         // of the writer, which then gets no more
 	missed int           // pieces that were dropped
+	gap    int           // pieces that are missing in front of the next one
 }
 
 func newSink(name string, w io.Writer, limit int) *sink { return &sink{name: name, w: w, limit: limit} }
@@ -37,13 +39,42 @@ func (s *sink) add(piece []byte, must bool) {
 	defer s.mu.Unlock()
 	if s.err != nil || !must && len(s.queue) > 0 && len(s.queue)+len(piece) > s.limit {
 		s.missed++
+		s.gap++
 		return
 	}
+	if s.gap > 0 && s.notice != nil {
+		s.queue = append(s.queue, s.notice(s.gap)...)
+	}
+	s.gap = 0
 	s.queue = append(s.queue, piece...)
 	if !s.busy {
 		s.busy, s.idle = true, make(chan struct{})
 		go s.write(s.idle)
 	}
+}
+
+// lose notes that what n events would have come to is missing.
+func (s *sink) lose(n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.gap += n
+}
+
+// tell writes what is missing at the end.
+func (s *sink) tell() {
+	s.mu.Lock()
+	gap := s.gap
+	s.mu.Unlock()
+	if gap > 0 {
+		s.must(nil)
+	}
+}
+
+// lost is how many pieces were dropped so far.
+func (s *sink) lost() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.missed
 }
 
 // write hands the queue to the writer until it is empty or the writer fails, which it

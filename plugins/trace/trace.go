@@ -15,8 +15,12 @@ import (
 // Name is the plugin's name.
 const Name = "trace"
 
-// DefaultBuffer is how many bytes are kept for a writer that is slow.
-const DefaultBuffer = 4 << 20
+// What is kept of what is not written yet: bytes for each writer that is slow, and events
+// that wait to be encoded.
+const (
+	DefaultBuffer = 4 << 20
+	DefaultEvents = 1 << 16
+)
 
 // Options say where a trace goes. Each writer is optional and gets calls of Write
 // from one goroutine at a time; different fields need different writers.
@@ -25,14 +29,21 @@ type Options struct {
 	Text io.Writer
 	// Show leaves out one of the two.
 	Show Show
-	// Lines gets the events themselves, one engine.MarshalEvent a line.
+	// Lines gets the events themselves, as Detailed returns them, one a line behind a
+	// header. Read reads them; docs/trace.md tells of the format.
 	Lines io.Writer
 	// Chrome gets a file in the JSON object form of the Chrome trace-event format, for
 	// Perfetto or chrome://tracing. It is complete after Close.
 	Chrome io.Writer
+	// Rules say what none of the writers is told.
+	Rules Rules
 	// Buffer is how many bytes are kept for each writer that is slow; 0 means
-	// DefaultBuffer. What comes beyond is dropped and counted.
+	// DefaultBuffer. What comes beyond is dropped, counted, and told of where it is missing.
 	Buffer int
+	// Events is how many events are kept until they are encoded; 0 means DefaultEvents.
+	// What comes beyond is missing from all writers, and told of in the same way. An
+	// event holds on to the states before and after it, which share what is the same.
+	Events int
 }
 
 // Show says which text is written.
@@ -58,25 +69,34 @@ const mostMarks = 4096
 type Trace struct {
 	opts   Options
 	sinks  []*sink
-	text   *sink
-	lines  *sink
-	chrome *exporter
+	queue  queue
+	censor *censor
 
-	mu      sync.Mutex
-	closed  bool
+	mu    sync.Mutex
+	marks map[effects.ID]string
+	errs  []error
+
+	// What follows is used by the queue's goroutine alone.
+	text    *sink
+	lines   *sink
+	headed  bool // the lines have their header
+	chrome  *exporter
 	courses map[string]*course // open runs by id
 	roots   int                // of which nobody has delegated to
 	asleep  map[string]nap     // suspended runs by id
-	marks   map[effects.ID]string
-	errs    []error
+	marked  string             // the text of the mark that the event is about
 }
 
 // New returns a trace. Close it when the runs are over.
 func New(o Options) *Trace {
-	t := &Trace{opts: o, courses: map[string]*course{}, asleep: map[string]nap{}, marks: map[effects.ID]string{}}
+	t := &Trace{opts: o, censor: o.Rules.censor(), courses: map[string]*course{}, asleep: map[string]nap{}, marks: map[effects.ID]string{}}
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
+	if o.Events <= 0 {
+		o.Events = DefaultEvents
+	}
+	t.queue = queue{limit: o.Events, take: t.take, fault: t.fault}
 	open := func(name string, w io.Writer) *sink {
 		if w == nil {
 			return nil
@@ -86,6 +106,12 @@ func New(o Options) *Trace {
 		return s
 	}
 	t.text, t.lines = open("text", o.Text), open("lines", o.Lines)
+	if t.text != nil {
+		t.text.notice = func(n int) []byte { return fmt.Appendf(nil, "(%s missing)\n", count(n, "line")) }
+	}
+	if t.lines != nil {
+		t.lines.notice = droppedEvents
+	}
 	if s := open("chrome", o.Chrome); s != nil {
 		t.chrome = &exporter{out: s}
 	}
@@ -114,22 +140,58 @@ func (t *Trace) mark(ctx context.Context, _ *state.Snapshot, text string) error 
 	return nil
 }
 
-// Observe takes in an event. It does not wait for a writer.
+// Observe takes in an event, to be encoded later in another goroutine.
 func (t *Trace) Observe(e engine.Event) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.closed {
+	if len(t.sinks) == 0 {
+		return
+	}
+	in := entry{event: e}
+	if e, ok := e.(engine.EffectFinished); ok && e.Effect == Mark.Name() {
+		t.mu.Lock()
+		in.mark = t.marks[e.ID]
+		delete(t.marks, e.ID)
+		t.mu.Unlock()
+	}
+	t.queue.put(in)
+}
+
+// take writes an event down, or that the trace ends.
+func (t *Trace) take(in entry) {
+	if in.lost > 0 {
+		for _, s := range t.sinks {
+			s.lose(in.lost)
+		}
+	}
+	if in.event == nil {
+		t.abandon()
+		if t.lines != nil {
+			t.lines.tell()
+		}
+		if t.text != nil {
+			t.text.tell()
+		}
+		if t.chrome != nil {
+			t.chrome.end()
+		}
+		return
+	}
+	e, line, err := t.censor.detailed(in.event)
+	if err != nil {
+		t.fault(fmt.Errorf("trace: an event is missing: %w", err))
+		for _, s := range t.sinks {
+			s.lose(1)
+		}
 		return
 	}
 	if t.lines != nil {
-		line, err := engine.MarshalEvent(e)
-		if err != nil {
-			t.fault(err)
-		} else {
-			t.lines.put(append(line, '\n'))
+		if !t.headed {
+			t.headed = true
+			t.lines.must(header(e.Head().Time))
 		}
+		t.lines.put(append(line, '\n'))
 	}
 	if t.text != nil || t.chrome != nil {
+		t.marked = t.censor.text(in.mark)
 		t.walk(e)
 	}
 }
@@ -138,16 +200,22 @@ func (t *Trace) Observe(e engine.Event) {
 const mostFaults = 16
 
 func (t *Trace) fault(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if len(t.errs) < mostFaults {
-		t.errs = append(t.errs, fmt.Errorf("trace: an event is missing: %w", err))
+		t.errs = append(t.errs, err)
 	}
 }
 
-// Err returns what went wrong so far, joined: writers that failed or were too slow.
+// Err returns what went wrong so far, joined: events that are missing, writers that
+// failed or were too slow.
 func (t *Trace) Err() error {
 	t.mu.Lock()
 	errs := append([]error(nil), t.errs...)
 	t.mu.Unlock()
+	if n := t.queue.dropped(); n > 0 {
+		errs = append(errs, fmt.Errorf("trace: %s dropped, which came faster than they were encoded", count(n, "event")))
+	}
 	for _, s := range t.sinks {
 		errs = append(errs, s.fault())
 	}
@@ -158,16 +226,8 @@ func (t *Trace) Err() error {
 // files and waits until the writers took everything or ctx ends. It returns what
 // Err does. Events that come later are ignored. It does not close the writers.
 func (t *Trace) Close(ctx context.Context) error {
-	t.mu.Lock()
-	if !t.closed {
-		t.closed = true
-		t.abandon()
-		if t.chrome != nil {
-			t.chrome.end()
-		}
-	}
-	t.mu.Unlock()
-	var errs []error
+	t.queue.end()
+	errs := []error{t.queue.drain(ctx)}
 	for _, s := range t.sinks {
 		errs = append(errs, s.drain(ctx))
 	}

@@ -76,10 +76,11 @@ func check(t *testing.T, name string, tr outputs) {
 func replay(t *testing.T, lines string) outputs {
 	t.Helper()
 	tr := newTrace()
-	for line := range strings.Lines(lines) {
-		e, err := engine.UnmarshalEvent([]byte(line))
+	for l, err := range trace.Read(strings.NewReader(lines)) {
 		require.NoError(t, err)
-		tr.Observe(e)
+		if l.Event != nil {
+			tr.Observe(l.Event)
+		}
 	}
 	require.NoError(t, tr.Close(t.Context()))
 	return tr
@@ -364,7 +365,7 @@ func TestClosedEarly(t *testing.T) {
 	})
 }
 
-// The lines are the events, to the letter, and events that were read back give the
+// The lines are the detailed events, to the letter, and events that were read back give the
 // same pictures.
 func TestLinesAndReplay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -375,13 +376,14 @@ func TestLinesAndReplay(t *testing.T) {
 		c.Observers = append(c.Observers, rec)
 		require.NoError(t, run(t, c, t.Context(), engine.AgentSpec{ID: "clerk"}).Err)
 		require.NoError(t, tr.Close(t.Context()))
-		var want strings.Builder
-		for _, e := range rec.Events() {
-			line, err := engine.MarshalEvent(e)
+		lines := slices.Collect(strings.Lines(tr.lines.String()))
+		require.Equal(t, `{"type":"trace","version":1,"time":"2000-01-01T00:00:00Z"}`+"\n", lines[0])
+		for i, e := range rec.Events() {
+			line, err := engine.MarshalEvent(trace.Detailed(e, trace.Rules{}))
 			require.NoError(t, err)
-			want.Write(append(line, '\n'))
+			require.Equal(t, string(line)+"\n", lines[i+1])
 		}
-		require.Equal(t, want.String(), tr.lines.String())
+		require.Len(t, lines, len(rec.Events())+1)
 
 		again := replay(t, tr.lines.String())
 		// The text of a mark is in no event.
