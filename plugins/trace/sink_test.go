@@ -143,7 +143,8 @@ func TestDroppedLines(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		tell(1, 9)
+		tell(1, 1) // which the writer hangs over
+		tell(2, 9)
 		close(w.release)
 		synctest.Wait()
 		tell(10, 10)
