@@ -193,9 +193,11 @@ type outputs struct {
 	text, lines, chrome *bytes.Buffer
 }
 
-func newTrace() outputs {
+func newTrace() outputs { return newTraceWith(trace.Rules{}) }
+
+func newTraceWith(r trace.Rules) outputs {
 	o := outputs{text: &bytes.Buffer{}, lines: &bytes.Buffer{}, chrome: &bytes.Buffer{}}
-	o.Trace = trace.New(trace.Options{Text: o.text, Lines: o.lines, Chrome: o.chrome})
+	o.Trace = trace.New(trace.Options{Text: o.text, Lines: o.lines, Chrome: o.chrome, Rules: r})
 	return o
 }
 
