@@ -69,7 +69,7 @@ func newChat(stdio IO) *cobra.Command {
 	fl.StringVar(&f.store, "store", "", "the `folder` for threads and the history of lines (default DIR/"+outputDir+"/"+chatStore+")")
 	fl.StringVar(&f.thread, "thread", "", "the `id` of the thread (default: the next of thread-1, thread-2, ...)")
 	fl.StringVar(&f.agent, "agent", "", "the `id` of the agent to begin with (default: the thread's, or the first of the spec)")
-	fl.StringVar(&f.trace, "trace", "", "write the events as JSON lines to this `file` too")
+	fl.StringVar(&f.trace, "trace", "", "write a trace of the run to this `file` too, as JSON lines")
 	f.addHooks(c)
 	fl.BoolVarP(&f.yes, "yes", "y", false, "approve what is asked")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show questions and answers only")

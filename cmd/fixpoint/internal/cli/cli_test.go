@@ -19,6 +19,7 @@ import (
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/trace"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -53,10 +54,12 @@ const agent = "../../../../examples/steward/agent.yaml"
 func events(t *testing.T, lines string) []engine.Event {
 	t.Helper()
 	var out []engine.Event
-	for line := range strings.Lines(lines) {
-		e, err := engine.UnmarshalEvent([]byte(line))
-		require.NoError(t, err, line)
-		out = append(out, e)
+	for l, err := range trace.Read(strings.NewReader(lines)) {
+		require.NoError(t, err)
+		require.Zero(t, l.Dropped)
+		if l.Event != nil {
+			out = append(out, l.Event)
+		}
 	}
 	return out
 }

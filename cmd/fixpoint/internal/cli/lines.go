@@ -1,18 +1,27 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
+	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/plugins/trace"
 )
 
-// lines is an observer that writes events as JSON lines.
+// written is where events are written to. Closing it returns what went wrong, too.
+type written interface {
+	engine.Observer
+	close() error
+}
+
+// lines is an observer that writes events as JSON lines, and nothing else.
 type lines struct {
-	to   io.Writer
-	file io.Closer // nil for a stream that is not ours
+	to io.Writer
 
 	mu  sync.Mutex
 	err error // the first failure
@@ -30,24 +39,52 @@ func (l *lines) Observe(e engine.Event) {
 		_, err = l.to.Write(append(text, '\n'))
 	}
 	if err != nil {
-		l.err = fmt.Errorf("fixpoint: the events could not be written: %w", err)
+		l.err = unwritten(err)
 	}
 }
 
-// close returns what went wrong, too.
 func (l *lines) close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.file == nil {
-		return l.err
-	}
-	return errors.Join(l.err, l.file.Close())
+	return l.err
 }
 
-func closeLines(all []*lines) error {
+// traceFile is a file that a trace is written to.
+type traceFile struct {
+	*trace.Trace
+	file *os.File
+}
+
+func newTraceFile(name string) (*traceFile, error) {
+	file, err := os.Create(name)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("fixpoint: --trace: %w", err)}
+	}
+	return &traceFile{trace.New(trace.Options{Lines: file}), file}, nil
+}
+
+// traceGrace is how long a trace may take to be written when the run is over. Only a file
+// that is none, such as a pipe that nobody reads, takes long.
+const traceGrace = 10 * time.Second
+
+func (t *traceFile) close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), traceGrace)
+	defer cancel()
+	err := t.Close(ctx)
+	if err != nil {
+		err = unwritten(err)
+	}
+	return errors.Join(err, t.file.Close())
+}
+
+func unwritten(err error) error {
+	return fmt.Errorf("fixpoint: the events could not be written: %w", err)
+}
+
+func closeLines(all []written) error {
 	var errs []error
-	for _, l := range all {
-		errs = append(errs, l.close())
+	for _, w := range all {
+		errs = append(errs, w.close())
 	}
 	return errors.Join(errs...)
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -28,7 +27,7 @@ type showFlags struct {
 }
 
 func (f *showFlags) add(c *cobra.Command) {
-	c.Flags().StringVar(&f.trace, "trace", "", "write the events as JSON lines to this `file` too")
+	c.Flags().StringVar(&f.trace, "trace", "", "write a trace of the run to this `file` too, as JSON lines")
 	f.addHooks(c)
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "approve what is asked")
 	c.Flags().BoolVar(&f.pause, "pause", false, "stop at questions instead of asking at the terminal; for runs in a store")
@@ -142,17 +141,17 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 	return outcome(res.Result)
 }
 
-// traces opens what the events are written to as JSON lines.
-func (f showFlags) traces(stdio IO) (all []*lines, err error) {
+// traces opens what the events are written to.
+func (f showFlags) traces(stdio IO) (all []written, err error) {
 	if f.jsonl {
 		all = append(all, &lines{to: stdio.Out})
 	}
 	if f.trace != "" {
-		file, err := os.Create(f.trace)
+		file, err := newTraceFile(f.trace)
 		if err != nil {
-			return nil, usageError{fmt.Errorf("fixpoint: --trace: %w", err)}
+			return nil, err
 		}
-		all = append(all, &lines{to: file, file: file})
+		all = append(all, file)
 	}
 	return all, nil
 }
