@@ -64,6 +64,7 @@ func TestKeeper(t *testing.T) {
 
 	text, err := os.ReadFile(trace)
 	require.NoError(t, err)
+	fitsSchema(t, string(text))
 	seen := events(t, string(text))
 	asked := map[string]confirm.Preview{}
 	for _, e := range enginetest.Select[engine.TicketOpened](seen) {
