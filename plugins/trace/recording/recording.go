@@ -12,39 +12,138 @@ import (
 type Recording struct {
 	source string
 
-	mu   sync.Mutex
-	zero time.Time // of the first event
+	mu      sync.Mutex
+	live    bool
+	begun   bool
+	zero    time.Time // of the first event
+	said    []string  // by Note
+	lost    int       // events, by lines that tell so
+	runs    []*run
+	spans   []*span
+	commits []*commit
+	calls   []*call
+	effects []*effect
+	slab    []span             // room for the next spans
+	byRun   map[string]*run    // the last run of an id
+	threads map[string]*thread // the last thread of an id
+	order   []*thread
+	streams map[string]*stream // by the run at the top
+	gaps    []*session         // those of all streams, in order
+	used    map[string]int     // how often an id was given
+	kinds   map[string]keyKind
+	sorts   map[string][]*run // runs whose base has a key that may turn out to be a table
+
+	log    []ref  // what changed, one entry for each change that somebody may have to hear of
+	served uint64 // the latest cursor that was given out
+	told   uint64 // version of the notes and the other members of the view itself
+}
+
+// ref is an item that changed.
+type ref struct {
+	kind  itemKind
+	index int32
+}
+
+type itemKind uint8
+
+const (
+	ofView itemKind = iota
+	ofRuns
+	ofSpans
+	ofCommits
+	ofCalls
+	ofEffects
+)
+
+// item is a member of the view. Its version is the place in the log of its last change.
+type item struct {
+	version uint64
+	index   int32
 }
 
 // New returns an empty recording. The source, such as the name of a file, is for people.
 func New(source string) *Recording {
-	return &Recording{source: source}
+	return &Recording{
+		source: source, byRun: map[string]*run{}, threads: map[string]*thread{}, streams: map[string]*stream{},
+		used: map[string]int{}, kinds: map[string]keyKind{}, sorts: map[string][]*run{},
+	}
 }
 
 // Observe takes in an event, as it is emitted or as it was read.
 func (r *Recording) Observe(e engine.Event) {
+	if e == nil {
+		return
+	}
+	e = detailed(e) // encodes values, which must not hold up others
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.take(e)
 }
 
 // Note adds a note for those who look at the recording, such as what could not be read.
 func (r *Recording) Note(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.said = append(r.said, oneLine(text))
+	r.viewChanged()
 }
 
-// Finish says that there is no more to come, or with false that there is again: what is
-// open stays open, and the view is no live one.
-func (r *Recording) Finish(over bool) {
+// SetLive says whether more may come, for those who look at the recording.
+func (r *Recording) SetLive(live bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.live != live {
+		r.live = live
+		r.viewChanged()
+	}
+}
+
+// changed notes that an item did. What nobody has heard of since its last change needs
+// no other entry in the log.
+func (r *Recording) changed(k itemKind, it *item) { r.change(k, it.index, &it.version) }
+
+func (r *Recording) viewChanged() { r.change(ofView, 0, &r.told) }
+
+func (r *Recording) change(k itemKind, index int32, version *uint64) {
+	if *version <= r.served {
+		r.log = append(r.log, ref{k, index})
+		*version = uint64(len(r.log))
+	}
+}
+
+// micros is a time as the view has it.
+func (r *Recording) micros(t time.Time) float64 {
+	return float64(t.Sub(r.zero)) / float64(time.Microsecond)
 }
 
 // View returns all that is known.
 func (r *Recording) View() View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return View{}
+	v := View{
+		Version: 1, Source: r.source, Zero: r.zero.UTC(), Live: r.live, Dropped: r.missing(), Notes: r.notes(),
+		Runs:    make([]Run, len(r.runs)),
+		Spans:   make([]Span, len(r.spans)),
+		Commits: make([]Commit, len(r.commits)),
+		Calls:   make([]Call, len(r.calls)),
+		Effects: make([]Effect, len(r.effects)),
+	}
+	for i, x := range r.runs {
+		v.Runs[i] = x.Run
+	}
+	for i, s := range r.spans {
+		v.Spans[i] = s.Span
+	}
+	for i, c := range r.commits {
+		v.Commits[i] = r.commitView(c)
+	}
+	for i, c := range r.calls {
+		v.Calls[i] = r.callView(c)
+	}
+	for i, e := range r.effects {
+		v.Effects[i] = e.Effect
+	}
+	return v
 }
 
 // Since returns what changed since a cursor that an earlier call returned, or with 0
@@ -52,5 +151,44 @@ func (r *Recording) View() View {
 func (r *Recording) Since(cursor uint64) (Patch, uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Patch{}, cursor
+	if cursor > r.served {
+		cursor = 0 // not of this recording
+	}
+	var p Patch
+	if cursor == 0 {
+		zero := r.zero.UTC()
+		p.Source, p.Zero = r.source, &zero
+	}
+	for i := cursor; i < uint64(len(r.log)); i++ {
+		at, last := r.log[i], i+1
+		switch n := at.index; at.kind {
+		case ofView:
+			if r.told == last {
+				live := r.live
+				p.Live, p.Dropped, p.Notes = &live, r.missing(), r.notes()
+			}
+		case ofRuns:
+			if x := r.runs[n]; x.version == last {
+				p.Runs = append(p.Runs, x.Run)
+			}
+		case ofSpans:
+			if s := r.spans[n]; s.version == last {
+				p.Spans = append(p.Spans, s.Span)
+			}
+		case ofCommits:
+			if c := r.commits[n]; c.version == last {
+				p.Commits = append(p.Commits, r.commitView(c))
+			}
+		case ofCalls:
+			if c := r.calls[n]; c.version == last {
+				p.Calls = append(p.Calls, r.callView(c))
+			}
+		case ofEffects:
+			if e := r.effects[n]; e.version == last {
+				p.Effects = append(p.Effects, e.Effect)
+			}
+		}
+	}
+	r.served = uint64(len(r.log))
+	return p, r.served
 }

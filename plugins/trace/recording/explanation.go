@@ -1,0 +1,310 @@
+package recording
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/ddd26017/fixpoint/inference"
+)
+
+// verb says what an update did.
+func verb(op string) string {
+	switch op {
+	case "append":
+		return "appended to it"
+	case "replace":
+		return "replaced it"
+	case "put":
+		return "put it"
+	case "delete":
+		return "deleted it"
+	case "add":
+		return "added it"
+	case "remove":
+		return "removed it"
+	case "reset":
+		return "reset it"
+	case "import":
+		return "imported it"
+	}
+	return "wrote it"
+}
+
+// argument is an update's argument behind its verb.
+func argument(op string, v inference.JSON) string {
+	switch op {
+	case "delete", "add", "remove", "reset", "import":
+		return ""
+	}
+	if v == "" {
+		return ""
+	}
+	a, is := alteredValue([]byte(v))
+	switch {
+	case is && a.Hidden:
+		return ": (hidden)"
+	case is:
+		return fmt.Sprintf(": %s (%d bytes)", quoted(a.Cut.Begin, shortText), a.Cut.Bytes)
+	}
+	return ": " + jsonText(v)
+}
+
+// who names the writer.
+func (w *Writer) who() string {
+	plugin := clip(w.Plugin, shortText)
+	switch {
+	case w.Call != "":
+		call := "tool call " + clip(w.Call, shortText) + callTool(w.Tool)
+		if w.key == callsKey {
+			return "the engine, about " + call + ","
+		}
+		return "the command of " + call
+	case w.Plugin == engineName:
+		return "the engine"
+	case w.Plugin == "":
+		return "somebody"
+	case w.Action != "" && w.Instead:
+		return "the gate of plugin " + plugin + ", in place of action " + clip(w.Action, shortText) + ","
+	case w.Action != "":
+		by := ""
+		if w.Scheduled != "" && w.Scheduled != w.Plugin {
+			by = ", which " + clip(w.Scheduled, shortText) + " had scheduled,"
+		}
+		return "plugin " + plugin + ", handling action " + clip(w.Action, shortText) + strings.TrimSuffix(by, ",") + ","
+	case w.Hook != "":
+		return hookName(w.Plugin, w.Hook)
+	case w.aside && w.outside:
+		return plugin + ", from outside any run,"
+	case w.aside:
+		return plugin + ", from outside the run,"
+	}
+	return "plugin " + plugin + ", when it was activated,"
+}
+
+func callTool(tool string) string {
+	if tool == "" {
+		return ""
+	}
+	return " (" + clip(tool, shortText) + ")"
+}
+
+// hookName names a hook, whose id begins with its plugin's name.
+func hookName(plugin, hook string) string {
+	if strings.HasPrefix(hook, plugin+"/") {
+		return "hook " + clip(hook, shortText)
+	}
+	return "hook " + clip(hook, shortText) + " of plugin " + clip(plugin, shortText)
+}
+
+// where says where in its run somebody wrote.
+func (w *Writer) where() string {
+	in := ""
+	switch {
+	case w.Phase != "":
+		in = clip(w.Phase, shortText)
+		if w.Round > 0 {
+			in = fmt.Sprintf("round %d of %s", w.Round, in)
+		}
+		if w.Step > 0 && w.Phase != "run_start" && w.Phase != "run_end" {
+			in += fmt.Sprintf(" of step %d", w.Step)
+		}
+		return "in " + in
+	case w.outside:
+		return ""
+	case w.Step > 0:
+		return fmt.Sprintf("in step %d, between phases", w.Step)
+	}
+	return "before the first step"
+}
+
+// brief names a writer and where it wrote, for what is not the point.
+func (w *Writer) brief() string {
+	text := w.who()
+	if where := w.where(); where != "" {
+		text += " " + where
+	}
+	if w.Retry {
+		text += " (a serial retry)"
+	}
+	return strings.TrimSuffix(text, ",")
+}
+
+// shown is a value within a sentence.
+func (v Value) shown() string {
+	switch {
+	case !v.Known:
+		return "unknown"
+	case !v.Set:
+		return "unset"
+	case v.Hidden:
+		return "(hidden)"
+	case v.Cut > 0:
+		return fmt.Sprintf("%s… (%d bytes)", clip(string(v.JSON), shortText), v.Cut)
+	}
+	return jsonText(v.JSON)
+}
+
+// String tells the explanation in sentences, one a line, below a line that says what it
+// is about.
+func (x Explanation) String() string {
+	head := fmt.Sprintf("%s at revision %d", placeName(x.Key, x.Entry), x.Asked)
+	if len(x.Entries) == 0 && x.added == nil {
+		head += ": " + x.Value.shown()
+	}
+	lines := append([]string{head}, x.Sentences()...)
+	return strings.Join(lines, "\n  ")
+}
+
+// Sentences are the explanation, without what it is about.
+func (x Explanation) Sentences() []string {
+	var out []string
+	say := func(format string, args ...any) { out = append(out, sentence(fmt.Sprintf(format, args...))) }
+	if x.Revision == 0 {
+		switch {
+		case x.Found > 0 || x.Value.Set:
+			say("it was there when the run began, at revision %d; who wrote it is not in the recording", x.Found)
+		case x.Value.Known:
+			say("it had no value yet")
+		default:
+			say("nobody is known to have written it")
+		}
+	} else {
+		out = append(out, authors(x.write, x.Writers)...)
+		out = append(out, x.turned()...)
+		if o := x.Overwrote; o != nil {
+			say("before that, %s %s at revision %d", o.brief(), verb(o.Op), o.Revision)
+		} else if x.Before.Set {
+			say("what was there before had been found when the run began")
+		}
+	}
+	for _, l := range x.Losers {
+		out = append(out, l.sentence())
+	}
+	if len(x.Untold) > 0 {
+		say("it may have been written since: the recording knows nothing of %s", ranges(x.Untold))
+	}
+	if n := x.Next; n != nil {
+		say("the next to write it was %s, at revision %d", n.brief(), n.Revision)
+	}
+	for _, n := range x.Notes {
+		say("%s", n)
+	}
+	return out
+}
+
+// authors say who wrote in a commit.
+func authors(c *commit, ws []Writer) []string {
+	at := ""
+	if c != nil {
+		at = fmt.Sprintf(" at revision %d", c.Rev)
+	}
+	switch {
+	case c != nil && c.reset:
+		return []string{"The engine cleared it" + at + ", when the run began, as all that belongs to a run."}
+	case c != nil && c.untold:
+		return []string{"Somebody changed it before the run went on" + at + ": the recording knows nothing of the revisions before."}
+	case len(ws) == 0:
+		return []string{sentence("who wrote it" + at + " was not told")}
+	}
+	last := ws[len(ws)-1]
+	text := last.who() + " " + verb(last.Op) + at
+	if where := last.where(); where != "" {
+		text += ", " + where
+	}
+	switch {
+	case last.Retry && c != nil && c.after != nil:
+		text += ", in a serial retry after a conflict: " + c.after.inWords()
+	case last.Retry:
+		text += ", in a serial retry after a conflict"
+	case last.merged && last.Hook != "":
+		text += ", in the merged commit"
+	}
+	out := []string{sentence(text)}
+	if len(ws) == 1 {
+		return out
+	}
+	parts := make([]string, 0, len(ws))
+	for i := range ws {
+		if i == mostAuthors {
+			parts = append(parts, count(len(ws)-i, "other"))
+			break
+		}
+		name := strings.TrimSuffix(ws[i].who(), ",")
+		parts = append(parts, name+" "+verb(ws[i].Op)+argument(ws[i].Op, ws[i].Value))
+	}
+	return append(out, sentence(fmt.Sprintf("the commit has %d updates of it, in this order: %s", len(ws), strings.Join(parts, "; "))))
+}
+
+// mostAuthors is how many updates of one commit are listed.
+const mostAuthors = 16
+
+// turned says from what to what it changed.
+func (x Explanation) turned() []string {
+	was, is := x.Before, x.at()
+	switch {
+	case len(x.Entries) > 0:
+		return []string{sentence("the entries that changed are " + some(x.Entries))}
+	case x.added != nil:
+		n := lengthOf(x.added.Value)
+		return []string{fmt.Sprintf("%s behind the %d that were there: %s.", upper(count(n, "element")), *x.added.At, jsonText(x.added.Value))}
+	case !is.Known && !was.Known:
+		return []string{"Its values are not in the recording."}
+	case !was.Set && !is.Set:
+		return []string{"It had no value, and has none."}
+	case !was.Set:
+		return []string{"It had no value, and is " + is.shown() + " since."}
+	case !is.Set:
+		return []string{"It was " + was.shown() + ", and has no value since."}
+	case same(was, is):
+		return []string{"That did not change its value, " + is.shown() + "."}
+	}
+	return []string{"It changed from " + was.shown() + " to " + is.shown() + "."}
+}
+
+// at is the value after the write.
+func (x Explanation) at() Value { return x.Value }
+
+// sentence says what became of a loser.
+func (l Loser) sentence() string {
+	name := loserName(l.Loser, l.Hook)
+	how := strings.TrimPrefix(l.how, "it ")
+	text := name + " " + how
+	if len(l.Wanted) > 0 {
+		w := l.Wanted[len(l.Wanted)-1]
+		if arg := argument(w.Op, w.Value); arg != "" {
+			text += ", and wanted" + strings.TrimPrefix(arg, ":")
+		}
+	}
+	return sentence(text + "; " + l.Fate)
+}
+
+// loserName names who lost.
+func loserName(loser, hook string) string {
+	if id, is := strings.CutPrefix(loser, callOwner); is {
+		return "the command of tool call " + clip(id, shortText)
+	}
+	switch {
+	case hook == "":
+		return clip(loser, shortText)
+	case strings.Contains(hook, "/"):
+		return hookName(loser, hook)
+	}
+	return "plugin " + clip(loser, shortText) + ", handling action " + clip(hook, shortText) + ","
+}
+
+// why says in short how a change of the commit came about.
+func (c *commit) why(ch Change) []string {
+	out := authors(c, c.writers(ch.Key, ch.Entry))
+	if k := c.thread.keys[ch.Key]; k != nil {
+		if former, ok := k.before(ch.Entry, c.Rev); ok && !c.reset {
+			w := former.c.writer(ch.Key, ch.Entry)
+			out = append(out, sentence(fmt.Sprintf("before that, %s %s at revision %d", w.brief(), verb(w.Op), w.Revision)))
+		}
+	}
+	for _, l := range c.conflicts {
+		if lost := l.about(ch.Key, ch.Entry); l.covers(ch.Key, ch.Entry) || len(lost) > 0 {
+			out = append(out, l.loser(lost, ch.Key, ch.Entry).sentence())
+		}
+	}
+	return out
+}
