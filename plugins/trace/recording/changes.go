@@ -43,6 +43,9 @@ func (k keyKind) hasEntries() bool { return k == setKind || k == tableKind }
 
 // flatten appends the change of a key, entry by entry if it has entries.
 func flatten(to []Change, e state.DeltaEntry, k keyKind) []Change {
+	if _, is := alteredValue(e.Raw); is && e.Part != state.PartReset {
+		return append(to, Change{Key: e.Name}.with(e.Raw)) // all of it
+	}
 	switch e.Part {
 	case state.PartReset:
 		return append(to, Change{Key: e.Name})
@@ -147,11 +150,7 @@ func elements(raw []byte) inference.JSON {
 	if !bytes.Contains(raw, []byte(`{"$`)) {
 		return sound(inference.JSON(raw))
 	}
-	list, err := jsonarray.Split(raw)
-	if err != nil { // all of it is altered
-		c := Change{}.with(raw)
-		return "[" + c.Value + "]"
-	}
+	list := parts(raw)
 	out := make([][]byte, len(list))
 	for i, one := range list {
 		out[i] = one

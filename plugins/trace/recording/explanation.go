@@ -1,10 +1,13 @@
 package recording
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/jsonarray"
 )
 
 // verb says what an update did.
@@ -117,16 +120,16 @@ func (w *Writer) where() string {
 	return "before the first step"
 }
 
-// brief names a writer and where it wrote, for what is not the point.
-func (w *Writer) brief() string {
-	text := w.who()
+// placed is the revision, where it was written, and whether in a retry.
+func (w *Writer) placed() string {
+	text := "at revision " + number(w.Revision)
 	if where := w.where(); where != "" {
-		text += " " + where
+		text += ", " + where
 	}
 	if w.Retry {
-		text += " (a serial retry)"
+		text += ", in a serial retry"
 	}
-	return strings.TrimSuffix(text, ",")
+	return text
 }
 
 // shown is a value within a sentence.
@@ -169,10 +172,10 @@ func (x Explanation) Sentences() []string {
 			say("nobody is known to have written it")
 		}
 	} else {
-		out = append(out, authors(x.write, x.Writers)...)
+		out = append(out, authors(x.write, x.Writers, x.Value.JSON)...)
 		out = append(out, x.turned()...)
 		if o := x.Overwrote; o != nil {
-			say("before that, %s %s at revision %d", o.brief(), verb(o.Op), o.Revision)
+			say("before that, %s %s %s", o.who(), verb(o.Op), o.placed())
 		} else if x.Before.Set {
 			say("what was there before had been found when the run began")
 		}
@@ -184,7 +187,7 @@ func (x Explanation) Sentences() []string {
 		say("it may have been written since: the recording knows nothing of %s", ranges(x.Untold))
 	}
 	if n := x.Next; n != nil {
-		say("the next to write it was %s, at revision %d", n.brief(), n.Revision)
+		say("after that, %s %s %s", n.who(), verb(n.Op), n.placed())
 	}
 	for _, n := range x.Notes {
 		say("%s", n)
@@ -192,8 +195,8 @@ func (x Explanation) Sentences() []string {
 	return out
 }
 
-// authors say who wrote in a commit.
-func authors(c *commit, ws []Writer) []string {
+// authors say who wrote in a commit, which made it what is.
+func authors(c *commit, ws []Writer, is inference.JSON) []string {
 	at := ""
 	if c != nil {
 		at = fmt.Sprintf(" at revision %d", c.Rev)
@@ -207,7 +210,13 @@ func authors(c *commit, ws []Writer) []string {
 		return []string{sentence("who wrote it" + at + " was not told")}
 	}
 	last := ws[len(ws)-1]
-	text := last.who() + " " + verb(last.Op) + at
+	text := last.who() + " " + verb(last.Op)
+	if len(ws) == 1 && last.Value != is && last.Op != "append" {
+		if arg := argument(last.Op, last.Value); arg != "" {
+			text += " with" + strings.TrimPrefix(arg, ":")
+		}
+	}
+	text += at
 	if where := last.where(); where != "" {
 		text += ", " + where
 	}
@@ -240,13 +249,23 @@ const mostAuthors = 16
 
 // turned says from what to what it changed.
 func (x Explanation) turned() []string {
-	was, is := x.Before, x.at()
+	was, is := x.Before, x.Value
 	switch {
 	case len(x.Entries) > 0:
 		return []string{sentence("the entries that changed are " + some(x.Entries))}
 	case x.added != nil:
 		n := lengthOf(x.added.Value)
 		return []string{fmt.Sprintf("%s behind the %d that were there: %s.", upper(count(n, "element")), *x.added.At, jsonText(x.added.Value))}
+	case len(x.Writers) > 0 && x.Writers[len(x.Writers)-1].Op == "append" && extends(was, is) > 0:
+		list := parts([]byte(is.JSON))
+		n := extends(was, is)
+		more := inference.JSON(jsonarray.Join(asBytes(list[len(list)-n:])...))
+		return []string{fmt.Sprintf("%s behind the %d that were there: %s.", upper(count(n, "element")), len(list)-n, jsonText(more))}
+	case x.element() && was.Set != is.Set:
+		if is.Set {
+			return []string{"It was not in the set before."}
+		}
+		return []string{"It was in the set before."}
 	case !is.Known && !was.Known:
 		return []string{"Its values are not in the recording."}
 	case !was.Set && !is.Set:
@@ -261,8 +280,36 @@ func (x Explanation) turned() []string {
 	return []string{"It changed from " + was.shown() + " to " + is.shown() + "."}
 }
 
-// at is the value after the write.
-func (x Explanation) at() Value { return x.Value }
+// element reports whether the explanation is about an element of a set.
+func (x Explanation) element() bool {
+	if x.Entry == "" || len(x.Writers) == 0 {
+		return false
+	}
+	return kindOf(x.Writers[len(x.Writers)-1].Op) == setKind
+}
+
+// extends returns how many elements a list has behind those of an earlier one, and 0 if
+// it does not begin with them.
+func extends(was, is Value) int {
+	before, after := parts([]byte(was.JSON)), parts([]byte(is.JSON))
+	if len(before) > len(after) {
+		return 0
+	}
+	for i := range before {
+		if !bytes.Equal(before[i], after[i]) {
+			return 0
+		}
+	}
+	return len(after) - len(before)
+}
+
+func asBytes(list []json.RawMessage) [][]byte {
+	out := make([][]byte, len(list))
+	for i, one := range list {
+		out[i] = one
+	}
+	return out
+}
 
 // sentence says what became of a loser.
 func (l Loser) sentence() string {
@@ -294,11 +341,11 @@ func loserName(loser, hook string) string {
 
 // why says in short how a change of the commit came about.
 func (c *commit) why(ch Change) []string {
-	out := authors(c, c.writers(ch.Key, ch.Entry))
+	out := authors(c, c.writers(ch.Key, ch.Entry), ch.Value)
 	if k := c.thread.keys[ch.Key]; k != nil {
 		if former, ok := k.before(ch.Entry, c.Rev); ok && !c.reset {
 			w := former.c.writer(ch.Key, ch.Entry)
-			out = append(out, sentence(fmt.Sprintf("before that, %s %s at revision %d", w.brief(), verb(w.Op), w.Revision)))
+			out = append(out, sentence(fmt.Sprintf("before that, %s %s %s", w.who(), verb(w.Op), w.placed())))
 		}
 	}
 	for _, l := range c.conflicts {

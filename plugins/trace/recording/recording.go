@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/plugins/trace"
 )
 
 // Recording is what is known of the runs whose events it got. It is an
@@ -69,16 +70,33 @@ func New(source string) *Recording {
 	}
 }
 
-// Observe takes in an event, as it is emitted or as it was read.
+// Observe takes in an event as it is emitted. What is not to be told of it is hidden by
+// the default rules of package trace; for others, give it what trace.Detailed returns.
 func (r *Recording) Observe(e engine.Event) {
 	if e == nil {
 		return
 	}
-	e = detailed(e) // encodes values, which must not hold up others
+	e = trace.Detailed(e, trace.Rules{}) // before the lock: it takes the longest
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.take(e)
 }
+
+// Add takes in a line of a trace.
+func (r *Recording) Add(l trace.Line) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if l.Event != nil {
+		r.take(l.Event)
+	}
+	if l.Dropped > 0 {
+		r.lost += min(l.Dropped, most-r.lost)
+		r.viewChanged()
+	}
+}
+
+// most bounds counts that come from outside.
+const most = 1 << 53
 
 // Note adds a note for those who look at the recording, such as what could not be read.
 func (r *Recording) Note(text string) {

@@ -117,11 +117,11 @@ func (r *Recording) missing() int {
 	n := uint64(0)
 	for _, s := range r.gaps {
 		for _, g := range s.missing {
-			n += g.to - g.from + 1
+			n = min(n+g.to-g.from+1, most)
 		}
 	}
 	// A trace that tells that it left events out says it beside the gap that they leave.
-	return max(int(min(n, 1<<53)), r.lost)
+	return max(int(min(n, most)), r.lost)
 }
 
 // mostNotes is how many gaps the notes list.
@@ -133,7 +133,7 @@ func (r *Recording) notes() []string {
 	n, total := 0, 0
 	for _, s := range r.gaps {
 		for _, g := range s.missing {
-			total += int(min(g.to-g.from+1, 1<<53))
+			total = int(min(uint64(total)+g.to-g.from+1, most))
 			if n++; n > mostNotes {
 				continue
 			}

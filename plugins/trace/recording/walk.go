@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -8,11 +9,15 @@ import (
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/trace"
 )
 
 // take takes in the next event, with its values encoded.
 func (r *Recording) take(e engine.Event) {
 	h := e.Head()
+	if h.Run == trace.Hidden && h.Agent == trace.Hidden {
+		return // all that is left of an event which could not be told; its number is missing
+	}
 	if !r.begun {
 		r.begun, r.zero = true, h.Time.Round(0)
 		r.viewChanged()
@@ -80,7 +85,7 @@ func (r *Recording) flow(x *run, h engine.Header, e engine.Event) bool {
 		r.phaseFinished(x, h, e)
 	case engine.InferenceStarted:
 		r.breakOff(x.model, h.Time)
-		s := r.open(x, x.here(), KindModel, e.Model, h.Time)
+		s := r.open(x, x.here(), KindModel, cmp.Or(e.Model, "model"), h.Time)
 		s.Facts = map[string]any{"messages": e.Messages, "tools": e.Tools}
 		x.model, x.chunked = s, false
 	case engine.InferenceChunk:

@@ -198,11 +198,11 @@ func (c *call) toldPass(d deed) (out []string) {
 		}
 		switch {
 		case v.Error != "":
-			counts := "that counts as a block"
+			failed := gateName + " failed"
 			if pass.Decision != gate.KindBlock.String() {
-				counts = "it may fail, and has no say then"
+				failed += " and has no say"
 			}
-			said = append(said, fmt.Sprintf("%s failed (%s): %s", gateName, counts, clip(v.Error, longText)))
+			said = append(said, failed+then(": ", v.Error))
 		case v.Edits && v.Decision == gate.KindAbstain.String():
 			said = append(said, gateName+" wants other arguments"+then(": ", v.Reason))
 		case v.Decision == gate.KindAbstain.String():
@@ -256,6 +256,9 @@ func outcomeOf(p ResolutionItem) string {
 	case gate.KindSetResult.String():
 		return by + " decided: its own result stands for the tool's" + reason
 	case gate.KindApprove.String():
+		if ticket, is := strings.CutPrefix(p.Reason, "answered: "); is {
+			return by + " approved the call, since its question was answered (ticket " + clip(ticket, shortText) + ")"
+		}
 		return by + " approved the call" + reason
 	case gate.KindAsk.String():
 		return by + " decided: nobody approved, so somebody must be asked" + reason
