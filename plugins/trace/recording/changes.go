@@ -61,32 +61,62 @@ func flatten(to []Change, e state.DeltaEntry, k keyKind) []Change {
 		return to
 	}
 	if k.hasEntries() {
-		if list, err := jsonarray.Split(e.Raw); err == nil {
-			for _, one := range list {
-				to = append(to, entryChange(e.Name, one))
-			}
-			return to
+		for _, one := range parts(e.Raw) {
+			to = append(to, entryChange(e.Name, one))
 		}
+		return to
 	}
 	return append(to, Change{Key: e.Name}.with(e.Raw))
 }
 
 // parts are those of an array, none of anything else.
 func parts(raw []byte) []json.RawMessage {
-	if len(raw) == 0 {
+	if len(raw) == 0 || !json.Valid(raw) {
 		return nil
 	}
-	list, err := jsonarray.Split(raw)
-	if err != nil {
+	return split(raw)
+}
+
+// split returns the parts of an array that is known to be JSON, none of another value.
+func split(raw []byte) (out []json.RawMessage) {
+	raw = bytes.TrimSpace(raw)
+	if raw[0] != '[' {
 		return nil
 	}
-	return list
+	depth, begin := 0, 1
+	end := func(at int) {
+		if part := bytes.TrimSpace(raw[begin:at]); len(part) > 0 {
+			out = append(out, part)
+		}
+		begin = at + 1
+	}
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			for i++; raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		case '[', '{':
+			depth++
+		case ']', '}':
+			if depth--; depth == 0 {
+				end(i)
+			}
+		case ',':
+			if depth == 1 {
+				end(i)
+			}
+		}
+	}
+	return out
 }
 
 // entryChange reads a [key, value] pair of a table, or an element of a set.
 func entryChange(key string, raw json.RawMessage) Change {
 	if raw[0] == '[' {
-		if pair, err := jsonarray.Split(raw); err == nil && len(pair) == 2 {
+		if pair := split(raw); len(pair) == 2 {
 			return Change{Key: key, Entry: entryName(pair[0])}.with(pair[1])
 		}
 	}

@@ -331,7 +331,7 @@ func (r *Recording) commitView(c *commit) Commit {
 	v := c.Commit
 	v.Changes = make([]Change, len(c.Changes))
 	for i, ch := range c.Changes {
-		ch.Why = c.why(ch)
+		ch.Why = c.why(&ch)
 		v.Changes[i] = ch
 	}
 	if len(c.conflicts) > 0 {

@@ -339,13 +339,37 @@ func loserName(loser, hook string) string {
 	return "plugin " + clip(loser, shortText) + ", handling action " + clip(hook, shortText) + ","
 }
 
-// why says in short how a change of the commit came about.
-func (c *commit) why(ch Change) []string {
-	out := authors(c, c.writers(ch.Key, ch.Entry), ch.Value)
-	if k := c.thread.keys[ch.Key]; k != nil {
-		if former, ok := k.before(ch.Entry, c.Rev); ok && !c.reset {
+// why says in short how a change of the commit came about; where in the run that was,
+// the commit tells.
+func (c *commit) why(ch *Change) []string {
+	out := make([]string, 0, 2)
+	ws := c.writers(ch.Key, ch.Entry)
+	switch n := len(ws); {
+	case n == 0:
+		out = authors(c, nil, "")
+	case n > 1:
+		parts := make([]string, 0, n)
+		for i := range ws[:min(n, mostAuthors)] {
+			parts = append(parts, ws[i].who()+argument(ws[i].Op, ws[i].Value))
+		}
+		out = append(out, "Updates of it, in order: "+strings.Join(parts, "; ")+".")
+	default:
+		w := &ws[0]
+		text := upper(w.who()) + " " + verb(w.Op)
+		if w.Value != ch.Value && w.Op != "append" {
+			text += strings.Replace(argument(w.Op, w.Value), ":", " with", 1)
+		}
+		if w.Retry && c.after != nil {
+			text += ", in a serial retry: " + c.after.inWords()
+		} else if w.Retry {
+			text += ", in a serial retry"
+		}
+		out = append(out, text+".")
+	}
+	if k := c.thread.keys[ch.Key]; k != nil && !c.reset {
+		if former, ok := k.before(ch.Entry, c.Rev); ok {
 			w := former.c.writer(ch.Key, ch.Entry)
-			out = append(out, sentence(fmt.Sprintf("before that, %s %s %s", w.who(), verb(w.Op), w.placed())))
+			out = append(out, "Before that, "+strings.TrimSuffix(w.who(), ",")+" did, at revision "+number(w.Revision)+".")
 		}
 	}
 	for _, l := range c.conflicts {

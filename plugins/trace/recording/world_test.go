@@ -191,4 +191,6 @@ func checkState(t *testing.T, rec *recording.Recording, d *dumps) {
 	}
 }
 
+func nothing(context.Context, *state.Snapshot, string) error { return nil }
+
 func toolSpec(name string) inference.ToolSpec { return inference.ToolSpec{Name: name} }
