@@ -95,14 +95,9 @@ func ClassOf(err error) Class {
 		return class
 	case errors.Is(err, context.Canceled):
 		return Cancelled
-	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network):
-		return Transient
-	case errors.As(err, &lookup):
-		if lookup.IsNotFound {
-			return Unknown
-		}
-		return Transient
-	case errors.As(err, &limit) && limit.Timeout():
+	case errors.As(err, &lookup) && lookup.IsNotFound:
+		return Unknown // a name that is wrong stays wrong
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &network), lookup != nil, errors.As(err, &limit) && limit.Timeout():
 		return Transient
 	}
 	return Unknown
