@@ -58,6 +58,7 @@ var allowedImports = map[string][]string{
 	"":              nil,
 	"state":         {"internal/*"},
 	"inference":     {"internal/*"},
+	"inference/*":   {"inference"},
 	"effects":       {"state", "internal/*"},
 	"phase":         {"state", "effects", "inference"},
 	"gate":          {"state", "inference", "phase", "internal/*"},

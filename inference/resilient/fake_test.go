@@ -199,3 +199,16 @@ func (silent) Generate(context.Context, inference.Request) (inference.Response, 
 func (silent) Stream(context.Context, inference.Request) iter.Seq2[inference.Chunk, error] {
 	return nil
 }
+
+// reluctant is a model that takes its time to end a stream whose consumer left.
+type reluctant struct {
+	silent
+	until chan struct{}
+}
+
+func (m *reluctant) Stream(context.Context, inference.Request) iter.Seq2[inference.Chunk, error] {
+	return func(yield func(inference.Chunk, error) bool) {
+		yield(inference.Chunk{Text: "a"}, nil)
+		<-m.until
+	}
+}

@@ -110,6 +110,40 @@ func TestWrappersChangeNoAnswer(t *testing.T) {
 	}
 }
 
+// TestBothWaysAgree draws what goes wrong before and with answers: a stream that is put together is what Generate
+// returns, from the same requests.
+func TestBothWaysAgree(t *testing.T) {
+	agree := func(script []uint8, prefill bool) bool {
+		var results [2]inference.Response
+		var errs [2]error
+		var requests [2][]inference.Request
+		for i, way := range []string{"generate", "stream"} {
+			var models []inference.Model
+			var fakes []*fake
+			for member := range 2 {
+				var answers []answer
+				for n, b := range script {
+					if n%2 == member {
+						a := [...]answer{breaks(broken), breaks(failure(resilient.Auth)), says("a", "b "), cut("c ", "d"), cut(" "), cut("e").and(calls("look", "{}"))}[b%6]
+						answers = append(answers, a.paid(int64(b)+1))
+					}
+				}
+				f, m := streaming(answers...)
+				fakes = append(fakes, f)
+				models = append(models, wrap(t, m, resilient.Timeout{Request: time.Hour}, resilient.Retry{
+					Attempts: 3, Sleep: func(context.Context, time.Duration) error { return nil }}, &resilient.Breaker{Failures: 2}))
+			}
+			m := wrap(t, pool(t, resilient.Pool{Members: []resilient.Member{{Name: "a", Model: models[0]}, {Name: "b", Model: models[1]}}}),
+				resilient.Continue{Prefill: prefill})
+			results[i], errs[i] = ways[way](t.Context(), m, request("x"))
+			requests[i] = append(fakes[0].requests, fakes[1].requests...)
+		}
+		return (errs[0] == nil) == (errs[1] == nil) && reflect.DeepEqual(requests[0], requests[1]) &&
+			results[0].Usage == results[1].Usage && (errs[0] != nil || reflect.DeepEqual(results[0], results[1]))
+	}
+	require.NoError(t, quick.Check(agree, &quick.Config{MaxCount: 1000}))
+}
+
 func TestWrappersEndTheStreamOfAConsumerThatLeaves(t *testing.T) {
 	for name, around := range wrappers(t) {
 		for most := range 4 {

@@ -30,6 +30,9 @@ type watched[T any] struct {
 	returned bool
 	panicked any
 	raised   bool // by the consumer
+	// expired is closed when the grace is over, which began with the first who waited for that.
+	expired chan struct{}
+	timer   *time.Timer
 }
 
 // watch yields what open yields, as long as the limits of t hold and ctx lasts. Then it ends the context that open got
@@ -39,7 +42,7 @@ type watched[T any] struct {
 func watch[T any](parent context.Context, t Timeout, open func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancelCause(parent)
-		w := &watched[T]{make(chan item[T]), make(chan struct{}), make(chan struct{}), false, nil, false}
+		w := &watched[T]{items: make(chan item[T]), left: make(chan struct{}), done: make(chan struct{})}
 		go w.walk(ctx, open)
 		total := newLimit(t.Request)
 		defer total.stop()
@@ -134,8 +137,6 @@ func (w *watched[T]) raise() {
 
 // last returns what the sequence says last, within the grace.
 func (w *watched[T]) last() (last item[T]) {
-	limit := newLimit(grace)
-	defer limit.stop()
 	for {
 		select {
 		case last = <-w.items:
@@ -145,7 +146,7 @@ func (w *watched[T]) last() (last item[T]) {
 		case <-w.done:
 			w.raise()
 			return last
-		case <-limit.c:
+		case <-w.patience():
 			return last
 		}
 	}
@@ -153,13 +154,21 @@ func (w *watched[T]) last() (last item[T]) {
 
 // settle waits for the end of the goroutine, within the grace.
 func (w *watched[T]) settle() {
-	limit := newLimit(grace)
-	defer limit.stop()
+	patience := w.patience()
+	defer w.timer.Stop()
 	select {
 	case <-w.done:
 		w.raise()
-	case <-limit.c:
+	case <-patience:
 	}
+}
+
+func (w *watched[T]) patience() <-chan struct{} {
+	if w.expired == nil {
+		expired := make(chan struct{})
+		w.expired, w.timer = expired, time.AfterFunc(grace, func() { close(expired) })
+	}
+	return w.expired
 }
 
 // gone returns the failure of a call whose context ended.
