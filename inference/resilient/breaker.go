@@ -77,7 +77,7 @@ type Change struct {
 	// Number counts the changes, from 1: observers may be told out of order.
 	Number   int
 	From, To State
-	// Err is the failure that opened the breaker; nil for another change.
+	// Err is the failure that opened the breaker; nil if that was a panic, and for another change.
 	Err error
 }
 
@@ -161,8 +161,12 @@ func judge(ctx context.Context, err error) verdict {
 	if err == nil {
 		return good
 	}
+	// A limit that is set around the breaker is no wish of the caller.
+	cause := context.Cause(ctx)
 	switch class := ClassOf(err); {
-	case ctx.Err() != nil, class == Cancelled:
+	case cause == ErrTimeout, cause == ErrStalled:
+		return bad
+	case cause != nil, class == Cancelled:
 		return none
 	case class == ContextOverflow, class == ContentFiltered, class == BadRequest, class == NotFound:
 		return good

@@ -93,6 +93,19 @@ func TestABreakerCountsPanics(t *testing.T) {
 	}
 }
 
+// TestABreakerUnderATimeout has the limits around the breaker: what they stop has failed, and nobody cancelled it.
+func TestABreakerUnderATimeout(t *testing.T) {
+	for _, layer := range []resilient.Timeout{{Request: time.Second}, {Stall: time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := &resilient.Breaker{Failures: 1}
+			_, m := streaming(slow(time.Minute, says("a")))
+			_, err := collect(t.Context(), wrap(t, m, b, layer), request("x"))
+			require.ErrorIs(t, err, resilient.Transient)
+			require.Equal(t, resilient.Open, b.State())
+		})
+	}
+}
+
 // TestABreakerLeavesConsumersOut has consumers leave and panic: the model is not at fault.
 func TestABreakerLeavesConsumersOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

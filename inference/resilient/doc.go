@@ -34,11 +34,13 @@
 //
 // Every attempt is paid for: answers, and errors, come with the usage of all, as far as the models told. Each attempt
 // gets a clone of the request. Errors pass with what wraps them: [errors.Is] and [errors.As] find the model's own.
-// Panics pass through, out of a Timeout with the goroutine of the caller instead of the model's.
+// Panics pass through with their value, but under a Timeout without the model's stack, since the model then runs in a
+// goroutine of its own.
 //
 // # Concurrency and time
 //
 // All models and layers are safe for concurrent use, and hold no lock while they call a model or a function they were
-// given. Only a Timeout starts goroutines, one per request, which it waits for. Limits and waits run on package time;
-// Retry and Breaker can be given another clock, and Retry another source of random numbers.
+// given. Only a Timeout starts goroutines, one per request; it waits for them, if not for more than a second after the
+// request is over. Limits and waits run on package time; Retry and Breaker can be given another clock, and Retry
+// another source of random numbers.
 package resilient

@@ -21,13 +21,13 @@ func moody(name string, failures int, class resilient.Class) inference.Model {
 	})
 }
 
-// at makes waits take no time, for examples.
-func at(context.Context, time.Duration) error { return nil }
+// instantly is for examples that nobody wants to wait for.
+func instantly(context.Context, time.Duration) error { return nil }
 
 func Example() {
 	model, err := resilient.Wrap(moody("small", 2, resilient.Overloaded),
 		resilient.Timeout{Request: 5 * time.Minute, Stall: time.Minute},
-		resilient.Retry{Sleep: at},
+		resilient.Retry{Sleep: instantly},
 	)
 	if err != nil {
 		fmt.Println(err)
@@ -44,7 +44,7 @@ func Example_order() {
 	ctx := context.Background()
 	protect := func(m inference.Model) (inference.Model, *resilient.Breaker) {
 		breaker := &resilient.Breaker{Failures: 1, Now: func() time.Time { return noon }}
-		m, err := resilient.Wrap(m, resilient.Timeout{Request: time.Minute}, resilient.Retry{Attempts: 2, Sleep: at}, breaker)
+		m, err := resilient.Wrap(m, resilient.Timeout{Request: time.Minute}, resilient.Retry{Attempts: 2, Sleep: instantly}, breaker)
 		if err != nil {
 			panic(err)
 		}
@@ -88,7 +88,7 @@ func ExampleRetry() {
 		Attempts: 3,
 		Base:     time.Second,
 		Rand:     func() float64 { return 0.5 },
-		Sleep:    at,
+		Sleep:    instantly,
 		Observe: func(_ context.Context, f resilient.Failed) {
 			fmt.Printf("attempt %d: %v; again in %v\n", f.Attempt, f.Err, f.Wait)
 		},
@@ -109,7 +109,7 @@ func ExampleRecovery() {
 	model, err := resilient.Wrap(&fake{answers: []answer{
 		breaks(&resilient.Failure{Class: resilient.Transient}, "Let me ").and(calls("delete", `{"path":`)),
 		says("look.").and(calls("read", `{"path":"a"}`)),
-	}}, resilient.Retry{Sleep: at, Recovery: resilient.Recovery{How: resilient.Prefill}})
+	}}, resilient.Retry{Sleep: instantly, Recovery: resilient.Recovery{How: resilient.Prefill}})
 	if err != nil {
 		panic(err)
 	}

@@ -200,15 +200,13 @@ func (silent) Stream(context.Context, inference.Request) iter.Seq2[inference.Chu
 	return nil
 }
 
-// reluctant is a model that takes its time to end a stream whose consumer left.
-type reluctant struct {
-	silent
-	until chan struct{}
+// streamFunc is a model that only streams.
+type streamFunc func(ctx context.Context, yield func(inference.Chunk, error) bool)
+
+func (streamFunc) Generate(context.Context, inference.Request) (inference.Response, error) {
+	return inference.Response{}, errNoAnswer
 }
 
-func (m *reluctant) Stream(context.Context, inference.Request) iter.Seq2[inference.Chunk, error] {
-	return func(yield func(inference.Chunk, error) bool) {
-		yield(inference.Chunk{Text: "a"}, nil)
-		<-m.until
-	}
+func (f streamFunc) Stream(ctx context.Context, _ inference.Request) iter.Seq2[inference.Chunk, error] {
+	return func(yield func(inference.Chunk, error) bool) { f(ctx, yield) }
 }

@@ -127,15 +127,49 @@ func TestAPanicOfWhoWasLeftBehindIsDropped(t *testing.T) {
 	}
 }
 
+// TestWhatAModelDoesAtALimit has models do all sorts of things when their context ends, but return an error.
+func TestWhatAModelDoesAtALimit(t *testing.T) {
+	for name, c := range map[string]struct {
+		last func(yield func(inference.Chunk, error) bool)
+		want any // a panic
+	}{
+		"end":      {func(func(inference.Chunk, error) bool) {}, nil},
+		"go on":    {func(yield func(inference.Chunk, error) bool) { yield(inference.Chunk{Text: "b"}, nil) }, nil},
+		"panic":    {func(func(inference.Chunk, error) bool) { panic("at the limit") }, "at the limit"},
+		"bad luck": {func(yield func(inference.Chunk, error) bool) { yield(inference.Chunk{}, broken) }, nil},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := wrap(t, streamFunc(func(ctx context.Context, yield func(inference.Chunk, error) bool) {
+				yield(inference.Chunk{Text: "a"}, nil)
+				<-ctx.Done()
+				c.last(yield)
+			}), resilient.Timeout{Stall: time.Second})
+			start := time.Now()
+			defer func() {
+				require.Equal(t, c.want, recover(), name)
+				require.Equal(t, time.Second, time.Since(start), name)
+			}()
+			resp, err := collect(t.Context(), m, request("x"))
+			require.ErrorIs(t, err, resilient.ErrStalled, name)
+			require.NotErrorIs(t, err, broken, name)
+			require.Equal(t, "a", resp.Message.Text, name)
+		})
+	}
+}
+
 // TestAConsumerLeavesADeafStream has the consumer leave while the stream is deaf to it.
 func TestAConsumerLeavesADeafStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := &reluctant{until: make(chan struct{})}
+		until := make(chan struct{})
+		m := streamFunc(func(_ context.Context, yield func(inference.Chunk, error) bool) {
+			yield(inference.Chunk{Text: "a"}, nil)
+			<-until
+		})
 		start := time.Now()
 		for range wrap(t, m, resilient.Timeout{Stall: time.Minute}).(inference.Streamer).Stream(t.Context(), request("x")) {
 			break
 		}
 		require.Equal(t, time.Second, time.Since(start))
-		close(m.until)
+		close(until)
 	})
 }
