@@ -1,0 +1,211 @@
+package modeltest
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient"
+)
+
+var failureTests = []test{
+	{"refusals", testRefusals},
+	{"answers that are none", testNonsense},
+	{"nobody there", testNobodyThere},
+	{"interruptions", testInterruptions},
+	{"broken streams", testBrokenStreams},
+	{"broken whole answer", testBrokenWhole},
+}
+
+// failed asks for a *resilient.Failure of the given class that tells where it came from and holds no secret.
+func (s *service) failed(t *testing.T, err error, class resilient.Class) *resilient.Failure {
+	t.Helper()
+	require.Error(t, err)
+	var f *resilient.Failure
+	require.ErrorAs(t, err, &f)
+	require.Equal(t, class.String(), f.Class.String(), "class of %v", err)
+	require.ErrorIs(t, err, class)
+	require.NotEmpty(t, f.Provider)
+	require.True(t, strings.HasPrefix(err.Error(), f.Provider+": "), "the text begins with the adapter's name: %v", err)
+	require.Equal(t, s.provider.Model, f.Model)
+	require.NotContains(t, err.Error(), secret)
+	return f
+}
+
+func testRefusals(t *testing.T, p Provider) {
+	for _, refusal := range p.Failures {
+		t.Run(refusal.Name, func(t *testing.T) {
+			for _, m := range modes {
+				s := serve(t, p, replying(refusal.Reply))
+				r, err := s.ask(context.Background(), m, p.hello())
+				f := s.failed(t, err, refusal.Class)
+				require.Equal(t, refusal.Code, f.Code, m.name)
+				require.False(t, f.Partial, m.name)
+				require.Empty(t, r.Message.Text, m.name)
+				if refusal.Reply.Status != 0 {
+					require.Equal(t, refusal.Reply.Status, f.Status, m.name)
+				}
+				if refusal.Class == resilient.RateLimited {
+					require.Equal(t, 7*time.Second, f.RetryAfter, m.name)
+				}
+				require.Len(t, s.sent(), 1, "%s: the adapter or its SDK asked again by itself", m.name)
+			}
+		})
+	}
+}
+
+// testNonsense is about what proxies and dying servers say.
+func testNonsense(t *testing.T, p Provider) {
+	html := map[string]string{"Content-Type": "text/html"}
+	for _, c := range []struct {
+		name  string
+		reply Reply
+		class resilient.Class
+	}{
+		{"half a JSON text", Reply{Body: `{"id": "x", "choi`}, resilient.Transient},
+		{"another JSON value", Reply{Body: `"maintenance"`}, resilient.Transient},
+		{"nothing", Reply{}, resilient.Transient},
+		{"a page", Reply{Header: html, Body: "<html><body>Welcome</body></html>"}, resilient.Transient},
+		{"a page of a gateway", Reply{Status: 502, Header: html, Body: "<html><body>Bad gateway</body></html>"}, resilient.Transient},
+		{"a busy gateway", Reply{Status: 503, Header: html, Body: "busy"}, resilient.Overloaded},
+		{"nothing with a status", Reply{Status: 500}, resilient.Transient},
+		{"half an error", Reply{Status: 429, Header: map[string]string{"Retry-After": "7"}, Body: `{"error": {"mess`}, resilient.RateLimited},
+		{"a redirect nowhere", Reply{Status: 304}, resilient.Transient},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, m := range modes {
+				s := serve(t, p, replying(c.reply))
+				_, err := s.ask(context.Background(), m, p.hello())
+				f := s.failed(t, err, c.class)
+				if c.reply.Status >= 400 {
+					require.Equal(t, c.reply.Status, f.Status, m.name)
+				}
+				if c.class == resilient.RateLimited {
+					require.Equal(t, 7*time.Second, f.RetryAfter, m.name)
+				}
+				require.Len(t, s.sent(), 1, m.name)
+			}
+		})
+	}
+}
+
+func testNobodyThere(t *testing.T, p Provider) {
+	t.Run("no server", func(t *testing.T) {
+		server := httptest.NewServer(http.NotFoundHandler())
+		server.Close()
+		s := &service{provider: p}
+		s.model = p.New(t, Setup{BaseURL: server.URL, Client: &http.Client{Transport: &http.Transport{}}, Key: secret, Warn: func(error) {}})
+		for _, m := range modes {
+			_, err := s.ask(context.Background(), m, p.hello())
+			s.failed(t, err, resilient.Transient)
+		}
+	})
+	t.Run("hangs up", func(t *testing.T) {
+		for _, m := range modes {
+			s := serve(t, p, func(*service, http.ResponseWriter, *http.Request, Wire) { panic(http.ErrAbortHandler) })
+			_, err := s.ask(context.Background(), m, p.hello())
+			s.failed(t, err, resilient.Transient)
+		}
+	})
+}
+
+func testInterruptions(t *testing.T, p Provider) {
+	if len(p.MidStream) == 0 {
+		t.Log("the service has no way to say that it gives up")
+	}
+	for _, i := range p.MidStream {
+		t.Run(i.Name, func(t *testing.T) {
+			for _, partial := range []bool{false, true} {
+				s := serve(t, p, func(s *service, w http.ResponseWriter, _ *http.Request, _ Wire) {
+					if partial {
+						head, _ := split(t, p.Stream(p.said("Once ", "upon")), "Once ")
+						s.frames(w, head...)
+					}
+					s.frames(w, i.Frame)
+				})
+				r, err := s.ask(context.Background(), mode{"stream", true}, p.hello())
+				f := s.failed(t, err, i.Class)
+				require.Equal(t, i.Code, f.Code)
+				require.Equal(t, partial, f.Partial)
+				require.Equal(t, partial, r.Message.Text == "Once ", "what came before: %q", r.Message.Text)
+				require.Empty(t, r.Stop)
+			}
+		})
+	}
+}
+
+// testBrokenStreams cuts streams in the middle of text, of a call and of a frame, by closing the connection and, as
+// some gateways do, by ending the answer as if it were complete.
+func testBrokenStreams(t *testing.T, p Provider) {
+	text := p.said("Once ", "upon ", "a time")
+	call := p.called(oslo, rome)
+	for _, c := range []struct {
+		name    string
+		answer  Answer
+		until   string
+		partial bool
+	}{
+		{"before anything", text, "", false},
+		{"in mid text", text, "upon ", true},
+		{"in mid call", call, "Os", true},
+		{"in the second call", call, "Rome", true},
+	} {
+		for _, cut := range []struct {
+			name              string
+			half, disconnects bool
+		}{
+			{"between frames", false, true},
+			{"within a frame", true, true},
+			{"as if complete", false, false},
+		} {
+			t.Run(c.name+" "+cut.name, func(t *testing.T) {
+				s := serve(t, p, func(s *service, w http.ResponseWriter, _ *http.Request, _ Wire) {
+					frames := p.Stream(c.answer)
+					var head []string
+					if c.until != "" {
+						head, frames = split(t, frames, c.until)
+					}
+					s.frames(w, head...)
+					if cut.half {
+						s.frames(w, frames[0][:len(frames[0])/2])
+					}
+					if cut.disconnects {
+						s.frames(w, "")
+						panic(http.ErrAbortHandler)
+					}
+					w.Header().Set("Content-Type", "text/event-stream")
+				})
+				r, err := s.ask(context.Background(), mode{"stream", true}, p.hello())
+				f := s.failed(t, err, resilient.Transient)
+				require.Equal(t, c.partial, f.Partial)
+				require.Empty(t, r.Stop, "an answer that broke off has no stop reason")
+				if c.until == "upon " {
+					require.Equal(t, "Once upon ", r.Message.Text)
+				}
+				if c.until == "Os" && c.partial {
+					require.Len(t, r.Message.ToolCalls, 1)
+				}
+				require.Len(t, s.sent(), 1)
+			})
+		}
+	}
+}
+
+func testBrokenWhole(t *testing.T, p Provider) {
+	s := serve(t, p, func(_ *service, w http.ResponseWriter, _ *http.Request, _ Wire) {
+		r := p.Whole(p.said("Once upon a time"))
+		r.Body = r.Body[:len(r.Body)/2]
+		reply(w, r)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	})
+	r, err := s.model.Generate(context.Background(), p.hello())
+	s.failed(t, err, resilient.Transient)
+	require.Equal(t, inference.Response{}, r)
+}

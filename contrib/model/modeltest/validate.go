@@ -1,0 +1,40 @@
+package modeltest
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ddd26017/fixpoint/inference/resilient"
+)
+
+// validate says what is missing, so that no check is left out by mistake.
+func (p Provider) validate() error {
+	var errs []error
+	need := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf("modeltest: "+format, args...))
+		}
+	}
+	need(p.New != nil, "Provider.New is nil")
+	need(p.Model != "", "Provider.Model is empty")
+	need(p.Streams != nil && p.Whole != nil && p.Stream != nil, "Provider needs Streams, Whole and Stream")
+	need(p.Golden != "", "Provider.Golden is empty")
+	for _, class := range NeededClasses {
+		need(p.has(class), "Provider.Failures has none of class %q", class.String())
+	}
+	need(p.has(resilient.ContentFiltered) || !p.Lacks.Filtered,
+		"a service must be able to filter, by a Failure of class %q or by an answer's end", resilient.ContentFiltered.String())
+	for field := range full.Fields() {
+		_, ok := p.Fields[field]
+		need(ok, "Provider.Fields does not say what becomes of %q", field)
+	}
+	for _, effort := range efforts {
+		_, ok := p.Efforts[effort]
+		need(ok, "Provider.Efforts does not say what becomes of %q", effort)
+	}
+	for _, name := range PartNames {
+		fate := p.Parts[name]
+		need(fate == Sent || fate == Refused, "Provider.Parts does not say what becomes of %q", name)
+	}
+	return errors.Join(errs...)
+}
