@@ -120,6 +120,27 @@ func TestContinueEndsWithTheContext(t *testing.T) {
 	}
 }
 
+// TestContinueTellsOneStopReason counts them, and leaves when a piece was cut but has more to say.
+func TestContinueTellsOneStopReason(t *testing.T) {
+	_, m := streaming(cut("a"), cut("b"), says("c"))
+	var stops []inference.StopReason
+	for c, err := range wrap(t, m, resilient.Continue{}).(inference.Streamer).Stream(t.Context(), request("x")) {
+		require.NoError(t, err)
+		if c.Stop != "" {
+			stops = append(stops, c.Stop)
+		}
+	}
+	require.Equal(t, []inference.StopReason{inference.StopEnd}, stops)
+
+	f, m := streaming(cut("a"), cut("b").paid(1), says("c"))
+	for c := range wrap(t, m, resilient.Continue{}).(inference.Streamer).Stream(t.Context(), request("x")) {
+		if c.Usage.OutputTokens > 0 {
+			break
+		}
+	}
+	require.Equal(t, 2, f.asked())
+}
+
 // TestContinueStopsWhenTheConsumerLeaves has the consumer leave at each chunk.
 func TestContinueStopsWhenTheConsumerLeaves(t *testing.T) {
 	for most := range 4 {

@@ -236,25 +236,21 @@ func (f *Failure) add(err error) {
 // remembered is how many keys a memory keeps at least, once it has had that many.
 const remembered = 512
 
-// memory is a map that forgets what was longest unused. The zero memory is empty. It is safe for concurrent use.
+// memory is a map that forgets what was not put for longest. The zero memory is empty. It is safe for concurrent use.
 type memory struct {
 	mu sync.Mutex
-	// What is used gets into young. When that is full, it becomes old, and what was old is forgotten.
+	// What is put gets into young. When that is full, it becomes old, and what was old is forgotten.
 	young, old map[string]string
 }
 
 // get returns what was put last for the key; "" for a key that is empty or not known.
 func (m *memory) get(key string) string {
 	m.mu.Lock()
-	value, ok := m.young[key]
-	if !ok {
-		value = m.old[key]
+	defer m.mu.Unlock()
+	if value, ok := m.young[key]; ok {
+		return value
 	}
-	m.mu.Unlock()
-	if !ok && value != "" {
-		m.put(key, value)
-	}
-	return value
+	return m.old[key]
 }
 
 // put sets the value of a key that is not empty.

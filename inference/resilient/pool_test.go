@@ -40,10 +40,27 @@ func TestPoolAsksTheNext(t *testing.T) {
 			}
 			require.NoError(t, err, "%v, %s", class, way)
 			require.Equal(t, "m-2", fb.requests[0].Model, way)
+			require.Equal(t, request("x").Messages, fb.requests[0].Messages, "%s: the first spoiled a clone", way)
 			require.Equal(t, "m-2", resp.Model, "%s: who served", way)
 			require.EqualValues(t, 3, resp.Usage.OutputTokens, way)
 			require.Equal(t, []resilient.Asked{{"a", "m", failure(class), "b"}, {"b", "m-2", nil, ""}}, told, way)
 		}
+	}
+}
+
+func TestPoolEndsWithTheContext(t *testing.T) {
+	for way, ask := range ways {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, a := streaming(deaf(breaks(broken)))
+		fb, b := streaming(says("fine"))
+		m := pool(t, resilient.Pool{
+			Members: []resilient.Member{{Name: "a", Model: a}, {Name: "b", Model: b}},
+			Route:   func(context.Context, inference.Request) []string { cancel(); return nil },
+		})
+		_, err := ask(ctx, m, request("x"))
+		require.ErrorIs(t, err, broken, way)
+		require.Equal(t, resilient.Cancelled, resilient.ClassOf(err), way)
+		require.Zero(t, fb.asked(), way)
 	}
 }
 

@@ -41,6 +41,7 @@ func TestABrokenStream(t *testing.T) {
 		"gone on with, white space":     {resilient.Prefill, []answer{breaks(broken, "a \n"), says(" ", "\n", " b")}, "a \n b", nil, 2},
 		"gone on with, less of it":      {resilient.Prefill, []answer{breaks(broken, "a \n"), says("b")}, "a \nb", nil, 2},
 		"gone on with, other of it":     {resilient.Prefill, []answer{breaks(broken, "a \n"), says(" b")}, "a \nb", nil, 2},
+		"gone on with, and later":       {resilient.Prefill, []answer{breaks(broken, "a \n"), says(" b", "\nc")}, "a \nb\nc", nil, 2},
 		"asked to go on":                {resilient.Ask, []answer{breaks(broken, "a "), says(" b")}, "a  b", nil, 2},
 		"too often":                     {resilient.Ask, []answer{breaks(broken, "a"), breaks(broken, "b"), breaks(broken, "c"), breaks(broken, "d")}, "abcd", broken, 4},
 		"a failure that stays":          {resilient.Ask, []answer{breaks(failure(resilient.Auth), "a"), says("b")}, "a", resilient.Auth, 1},

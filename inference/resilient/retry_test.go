@@ -233,6 +233,31 @@ func TestRetryEndsWithTheContext(t *testing.T) {
 	}
 }
 
+func TestRetryReturnsTheErrorOfAModelWhoseContextEnded(t *testing.T) {
+	for way, ask := range ways {
+		ctx, cancel := context.WithCancel(t.Context())
+		_, m := streaming(deaf(breaks(broken)))
+		retry := resilient.Retry{
+			Now:     func() time.Time { cancel(); return noon },
+			Observe: func(context.Context, resilient.Failed) { t.Error("there is no other attempt to be told of") },
+		}
+		_, err := ask(ctx, wrap(t, m, retry), request("x"))
+		require.Equal(t, broken, err, way)
+	}
+}
+
+// TestAnErrorMayComeWithUsage has a stream end with a chunk that has both.
+func TestAnErrorMayComeWithUsage(t *testing.T) {
+	for name, around := range wrappers(t) {
+		m := around(streamFunc(func(_ context.Context, yield func(inference.Chunk, error) bool) {
+			yield(inference.Chunk{Usage: inference.Usage{InputTokens: 4}}, failure(resilient.BadRequest))
+		}))
+		resp, err := collect(t.Context(), m, request("x"))
+		require.ErrorIs(t, err, resilient.BadRequest, name)
+		require.EqualValues(t, 4, resp.Usage.InputTokens, name)
+	}
+}
+
 func TestRetryAddsTheUsageUp(t *testing.T) {
 	broken := failure(resilient.Transient)
 	for way, ask := range ways {
