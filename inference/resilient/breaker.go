@@ -42,8 +42,8 @@ func (s State) String() string {
 
 // Breaker is a [Layer] that stops asking a model which keeps failing: after Failures failures in a row it opens. While
 // it is open, and while its probes are under way, requests fail at once with a [*Failure] of class Transient with the
-// cause ErrOpen, whose RetryAfter is the time until the breaker lets one through. After OpenFor it is half-open: the
-// first probe that succeeds closes it, the first that fails opens it anew.
+// cause ErrOpen, whose RetryAfter is the rest of the time that it stays open. After OpenFor it is half-open and lets
+// probes through: the first that succeeds closes it, the first that fails opens it anew.
 //
 // What counts as a failure is an error of class Unknown, Transient, RateLimited, Overloaded, Auth or Quota, and a panic.
 // Other errors show that the model is there; they count as a success. A call that the caller cancelled counts for

@@ -28,7 +28,8 @@
 //
 // Once text was passed on it cannot be taken back. So a stream that breaks after that ends with the failure unless a
 // [Recovery] says how to complete the answer. Half a tool call is then never passed on. Where none is set, or there is
-// no Retry, pieces are passed on as they come, and the error says not to use them.
+// no Retry, pieces are passed on as they come, and the error says not to use them. All this relies on models to end a
+// stream that broke with an error, such as [io.ErrUnexpectedEOF], and never in silence.
 //
 // # What is kept
 //

@@ -17,7 +17,8 @@ type Layer interface {
 }
 
 // Wrap puts layers around a model, the first one nearest to it, and returns the model that this makes. It streams if m
-// does, and is no [inference.Streamer] if m is none. The error joins what the layers' Validate methods return.
+// does, and is no [inference.Streamer] if m is none. The error joins what the layers' Validate methods return; a model
+// or a layer that is nil is an error, too.
 //
 // Panics of m pass through every layer, and so do those of the functions that layers are given.
 func Wrap(m inference.Model, layers ...Layer) (inference.Model, error) {

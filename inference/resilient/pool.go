@@ -15,9 +15,9 @@ import (
 
 // Pool is several models that stand in for each other. They are asked in order until one answers; an error whose class
 // says that another model would not help either (see [Class.Elsewhere]) ends the search, and so does the end of the
-// context. If none answers, the error is a [*Failure] that joins the errors of all that were asked: under [errors.Is]
-// and [errors.As] it matches each. Its class is that of an error after which asking again may help, if there is one,
-// with the shortest RetryAfter of those, else that of the last.
+// context. If none answers, the error is a [*Failure] that joins the errors of all that were asked: under [errors.Is] it
+// matches each. Its class is Cancelled if the context ended, else that of an error after which asking again may help,
+// if there is one, with the shortest RetryAfter of those, else that of the last.
 //
 // The usage of an answer is that of all members that were asked.
 type Pool struct {

@@ -64,7 +64,7 @@ func TestPoolEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// TestPoolJoinsAllErrors. Fault B10, of failures that hide each other.
+// Fault B10. No failure of a member hides another's.
 func TestPoolJoinsAllErrors(t *testing.T) {
 	quota := &resilient.Failure{Class: resilient.Quota, RetryAfter: time.Hour, Err: errors.New("pay up")}
 	limited := &resilient.Failure{Class: resilient.RateLimited, RetryAfter: time.Minute}
@@ -297,8 +297,8 @@ func TestPoolUnderRetry(t *testing.T) {
 	})
 }
 
-// TestPoolOverridesTouchOneCall. Fault B39, of settings for one call that leak into others: many ask at once, each
-// with its own, and members lay theirs over it.
+// Fault B39. Settings for one call do not leak into others: many ask at once, each with its own, and members lay theirs
+// over it.
 func TestPoolOverridesTouchOneCall(t *testing.T) {
 	check := func(name string, limit func(i int) int) inference.Model {
 		return inference.ModelFunc(func(_ context.Context, r inference.Request) (inference.Response, error) {
@@ -381,7 +381,7 @@ func TestPoolAgainstAModel(t *testing.T) {
 		}
 		return err != nil || resp.Model == served
 	}
-	require.NoError(t, quick.Check(right, &quick.Config{MaxCount: 3000}))
+	require.NoError(t, quick.Check(right, &quick.Config{MaxCount: 1000}))
 }
 
 func TestNewPoolRefuses(t *testing.T) {

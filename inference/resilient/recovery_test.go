@@ -147,5 +147,5 @@ func TestRepeatJoinsWithoutASeam(t *testing.T) {
 		}
 		return got.String() == text
 	}
-	require.NoError(t, quick.Check(joins, &quick.Config{MaxCount: 2000}))
+	require.NoError(t, quick.Check(joins, &quick.Config{MaxCount: 1000}))
 }

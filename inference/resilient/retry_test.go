@@ -212,7 +212,7 @@ func TestRetryAgainstAModel(t *testing.T) {
 		}
 		return ok && errors.Is(err, failed)
 	}
-	require.NoError(t, quick.Check(right, &quick.Config{MaxCount: 3000}))
+	require.NoError(t, quick.Check(right, &quick.Config{MaxCount: 1000}))
 }
 
 func TestRetryEndsWithTheContext(t *testing.T) {

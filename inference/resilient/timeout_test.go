@@ -24,8 +24,8 @@ func deaf(a answer) answer {
 	return a
 }
 
-// TestTimeout. Fault B13, of calls that hang: a model that heeds its context is stopped at the limit, one that does not
-// is left behind a second later, and either is asked again and answers the next time.
+// Fault B13. A model that hangs but heeds its context is stopped at the limit, one that does not is left behind a second
+// later, and either is asked again and answers the next time.
 func TestTimeout(t *testing.T) {
 	for name, c := range map[string]struct {
 		layer  resilient.Timeout
