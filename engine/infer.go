@@ -162,11 +162,22 @@ func (r *run) infer(ctx context.Context, sc scene, req inference.Request) (infer
 		err = inference.ValidateResponse(resp)
 	}
 	resp = resp.Clone() // the model may keep what it returned
+	if n := len(resp.Message.ToolCalls); n > 0 && resp.Stop == inference.StopMaxTokens && resp.Message.ToolCalls[n-1].Args == "" {
+		resp.Message.ToolCalls[n-1].Args = "{" // cut off before its arguments, which are not none
+	}
 	r.emit(sc, func(h Header) Event {
 		return InferenceFinished{Header: h, Text: resp.Message.Text, ToolCalls: slices.Clone(resp.Message.ToolCalls), Stop: resp.Stop,
 			Usage: resp.Usage, Error: errText(err), Duration: r.now().Sub(start)}
 	})
 	return resp, err
+}
+
+// paid commits what an answer cost that cannot be used.
+func (r *run) paid(ctx context.Context, sc scene, u inference.Usage) error {
+	if u.Total() <= 0 || min(u.InputTokens, u.OutputTokens, u.CachedTokens, u.ReasoningTokens) < 0 {
+		return nil
+	}
+	return r.apply(ctx, sc, Usage.With(u))
 }
 
 var errNoModel = errors.New("engine: the agent has no model; set Config.Model or put its model_id into Config.Models")

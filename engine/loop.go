@@ -312,15 +312,15 @@ func (r *run) exchange(ctx context.Context) (*exchange, error) {
 	x := &exchange{request: &req}
 	sc.phase = phase.AfterInference
 	resp, err := r.infer(ctx, sc, req)
-	if err != nil {
-		x.err = fmt.Errorf("engine: the model failed: %w", err)
-		r.current.Store(x)
-		return x, nil
-	}
-	x.response = &resp
 	// The answer is there: it counts even if the run is cancelled now.
 	settle, cancel := r.settling(ctx)
 	defer cancel()
+	if err != nil {
+		x.err = fmt.Errorf("engine: the model failed: %w", err)
+		r.current.Store(x)
+		return x, r.paid(settle, sc, resp.Usage)
+	}
+	x.response = &resp
 	if err := r.remember(settle, sc, resp); err != nil {
 		return nil, err
 	}

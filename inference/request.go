@@ -57,7 +57,7 @@ func ValidateResponse(r Response) error {
 		return bad("the message has role \"" + string(r.Message.Role) + "\"; build it with Assistant")
 	case r.Message.Result != ToolResult{}:
 		return bad("the message carries a tool result; a model answers with text and tool calls")
-	case min(u.InputTokens, u.OutputTokens, u.CachedTokens) < 0:
+	case min(u.InputTokens, u.OutputTokens, u.CachedTokens, u.ReasoningTokens) < 0:
 		return bad("the usage is negative; leave unknown counts at zero")
 	}
 	for _, p := range r.Message.Parts {

@@ -8,14 +8,17 @@ type Usage struct {
 	OutputTokens int64 `json:"output_tokens,omitempty"`
 	// CachedTokens is the share of InputTokens that a cache served.
 	CachedTokens int64 `json:"cached_tokens,omitempty"`
+	// ReasoningTokens is the share of OutputTokens that nobody gets to read.
+	ReasoningTokens int64 `json:"reasoning_tokens,omitempty"`
 }
 
 // Add returns the sum. It stops at the largest int64 instead of wrapping, so that a budget cannot be escaped.
 func (u Usage) Add(other Usage) Usage {
 	return Usage{
-		InputTokens:  sum(u.InputTokens, other.InputTokens),
-		OutputTokens: sum(u.OutputTokens, other.OutputTokens),
-		CachedTokens: sum(u.CachedTokens, other.CachedTokens),
+		InputTokens:     sum(u.InputTokens, other.InputTokens),
+		OutputTokens:    sum(u.OutputTokens, other.OutputTokens),
+		CachedTokens:    sum(u.CachedTokens, other.CachedTokens),
+		ReasoningTokens: sum(u.ReasoningTokens, other.ReasoningTokens),
 	}
 }
 

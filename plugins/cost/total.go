@@ -87,6 +87,6 @@ func less(a, b inference.Usage) inference.Usage {
 	return inference.Usage{
 		InputTokens:  max(a.InputTokens-b.InputTokens, 0),
 		OutputTokens: max(a.OutputTokens-b.OutputTokens, 0),
-		CachedTokens: max(a.CachedTokens-b.CachedTokens, 0),
+		CachedTokens: max(a.CachedTokens-b.CachedTokens, 0), ReasoningTokens: max(a.ReasoningTokens-b.ReasoningTokens, 0),
 	}
 }

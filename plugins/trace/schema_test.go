@@ -39,6 +39,7 @@ var told = map[string]string{
 	"DeltaEntry.Part": "what raw is: absent: the whole value; reset: there is none any more; append: the elements that were appended; entries: those that were set",
 	"DeltaEntry.Gone": "with entries: the keys of those that were deleted, an array", "Dump.Revision": "of the state", "Dump.Entries": "the values, by key",
 	"ToolResult.Content": "what the model reads", "ToolResult.Details": "data for hooks and user interfaces, which models do not see; see value", "Usage.CachedTokens": "how many of those read a cache had",
+	"Usage.ReasoningTokens": "how many of those written nobody gets to read",
 	"Base.Found":  "the state that the run found",
 	"Header.Step": "number of the step, 0 before the first one", "RunStarted.Mode": "as the input had it", "RunStarted.Adapter": "what the run was started through",
 	"RunFinished.Status": "done, or what else became of the run", "RunFinished.Reason": "why it ended", "RunFinished.Detail": "more about the reason",
