@@ -1,0 +1,82 @@
+// The tabs that list a run's calls, its effects, and what is to be known of the recording.
+
+import { byId, el, replace } from './dom.js';
+import { outcomePill } from './strips.js';
+import { brief, clean, count, line, number, phaseName } from './words.js';
+
+const most = 300; // rows that are drawn before "show more"
+
+/** Lists draws the list that is in view. */
+export class Lists {
+  constructor(app) {
+    this.app = app;
+    app.on('run', () => this.draw());
+    app.on('tab', () => this.draw());
+    app.on('select', () => this.#mark());
+    app.on('model', (what) => (what.runs.has(app.run) || app.tab === 'notes') && this.draw());
+  }
+
+  draw() {
+    const folder = this.app.model.folder(this.app.run);
+    switch (this.app.tab) {
+      case 'calls': this.#list('calls', folder.calls, 'This run called no tools.', (call) => this.#call(call)); break;
+      case 'effects': this.#list('effects', folder.effects, 'This run had no effects.', (effect) => this.#effect(effect)); break;
+      case 'notes': this.#notes(); break;
+      default:
+    }
+  }
+
+  #list(name, items, none, row, limit = most) {
+    const box = byId('panel-' + name);
+    this.nodes = [];
+    replace(box, items.length === 0 ? el('p', { class: 'muted', text: none }) : el('div', { class: 'list' }, ...items.slice(0, limit).map(row)),
+      items.length > limit ? el('button', { type: 'button', class: 'link', text: `show ${count(items.length - limit, 'more', 'more')}`, on: { click: () => this.#list(name, items, none, row, limit + 2000) } }) : null);
+    this.#mark();
+  }
+
+  #item(kind, thing, ...children) {
+    const node = el('button', { type: 'button', class: 'entry', on: { click: () => this.app.select({ kind, id: thing.id }) } }, ...children);
+    node.inspected = { kind, id: thing.id };
+    this.nodes.push(node);
+    return node;
+  }
+
+  #mark() {
+    for (const node of this.nodes ?? []) node.classList.toggle('selected', this.app.selected?.id === node.inspected.id && this.app.selected.kind === node.inspected.kind);
+  }
+
+  #call(call) {
+    const first = call.why?.at(-1);
+    const node = this.#item('call', call,
+      el('span', { class: 'entryhead' }, el('span', { class: 'muted', text: call.step ? `step ${call.step}` : '' }), el('strong', { class: 'given mono', text: line(call.tool, 60) }), outcomePill(call)),
+      el('span', { class: 'given mono muted', text: brief(call.args, 120) }),
+      first ? el('span', { class: 'given', text: line(first, 240) }) : null);
+    // The whole decision opens beside: a click selects the call and shows its details.
+    node.addEventListener('click', () => this.app.showTab('details'));
+    return node;
+  }
+
+  #effect(effect) {
+    return this.#item('effect', effect,
+      el('span', { class: 'entryhead' }, el('strong', { class: 'given', text: line(effect.effect, 60) }),
+        el('span', { class: 'pill ' + (effect.error ? 'bad' : 'good'), text: effect.error ? '\u2717 failed' : '\u2713 delivered' })),
+      el('span', { class: 'given muted', text: [line(effect.plugin, 60) && 'by ' + line(effect.plugin, 60), line(effect.handler, 60) && 'to ' + line(effect.handler, 60), effect.rev === undefined ? '' : `after revision ${effect.rev}`, effect.step ? `step ${effect.step}` : '', phaseName(effect.phase)].filter(Boolean).join(' \u00b7 ') }),
+      effect.error ? el('span', { class: 'given bad', text: line(effect.error, 300) }) : null);
+  }
+
+  #notes() {
+    const { model } = this.app;
+    const warnings = [...model.spans.values()].filter((s) => s.run === this.app.run && s.text && ['skipped', 'failed', 'dropped', 'error', 'timed_out'].includes(s.status));
+    this.nodes = [];
+    replace(byId('panel-notes'),
+      el('h3', { text: 'The recording' }),
+      model.dropped > 0 ? el('p', { class: 'warn', text: `\u26a0 ${count(model.dropped, 'event is', 'events are')} missing from this recording.` }) : null,
+      ...model.notes.map((note) => el('p', { class: 'given', text: clean(note, 1000) })),
+      model.dropped === 0 && model.notes.length === 0 ? el('p', { class: 'muted', text: 'It is complete: no event is missing.' }) : null,
+      el('h3', { text: `Warnings of this run (${number(warnings.length)})` }),
+      warnings.length === 0 ? el('p', { class: 'muted', text: 'None.' }) : el('div', { class: 'list' }, ...warnings.slice(0, most).map((span) => this.#item('span', span,
+        el('span', { class: 'entryhead' }, el('span', { class: 'muted', text: span.step ? `step ${span.step}` : '' }), el('strong', { class: 'given', text: line(span.plugin ?? span.name, 60) }), el('span', { class: 'pill bad', text: line(span.status, 20) })),
+        el('span', { class: 'given', text: line(span.text, 300) })))),
+      warnings.length > most ? el('p', { class: 'muted', text: `and ${number(warnings.length - most)} more; search for them` }) : null);
+  }
+}

@@ -1,0 +1,142 @@
+// The rows of a run's timeline: a header for each step, a card for each phase, a line
+// for the rest. No drawing here.
+
+import { layout, quiet, size } from './lanes.js';
+
+const heights = { step: 46, edge: 30, bar: 32, call: 40, quiet: 22, gap: 8 };
+
+/** groups are the parts of a run's timeline: one for each step, one for what is between steps. */
+export function groups(model, run) {
+  const folder = model.folder(run);
+  const tops = [...(folder.span ? model.below(folder.span.id) : [])];
+  for (const span of folder.loose) if (!model.spans.has(span.parent)) tops.push(span);
+  tops.sort((a, b) => a.start - b.start);
+  const list = [];
+  for (const span of tops) {
+    if (span.kind === 'run') continue;
+    if (span.kind === 'step') {
+      list.push({ id: span.id, kind: 'step', step: span.step, span, spans: undefined });
+    } else {
+      let last = list.at(-1);
+      if (last?.kind !== 'edge') {
+        last = { id: 'edge/' + span.id, kind: 'edge', spans: [] };
+        list.push(last);
+      }
+      last.spans.push(span);
+    }
+  }
+  return list;
+}
+
+/** members are the spans right below a group. */
+export function members(model, group) {
+  return group.kind === 'step' ? [...model.below(group.id)].sort((a, b) => a.start - b.start) : group.spans;
+}
+
+/**
+ * groupRows lists the rows of a group. env has width (of a card, in pixels), folded (a set
+ * of ids of steps that are closed) and passes (undefined, or which items a filter lets through).
+ */
+export function groupRows(model, group, env) {
+  const rows = [];
+  const header = group.kind === 'step'
+    ? { type: 'step', id: group.id, span: group.span, group, depth: 0, height: heights.step, items: [{ kind: 'span', id: group.id }] }
+    : { type: 'edge', id: group.id, group, depth: 0, height: heights.edge, items: [] };
+  rows.push(header);
+  if (!(group.kind === 'step' && env.folded?.has(group.id) && !env.passes)) {
+    const [begin, end] = extent(members(model, group));
+    const scale = group.kind === 'step' ? [group.span.start, group.span.end ?? Math.max(end, group.span.start)] : [begin, end];
+    addRows(model, members(model, group), 0, { ...env, scale }, rows);
+  }
+  if (env.passes) {
+    const kept = rows.filter((row) => row.type !== 'quiet' && row.items.some(env.passes));
+    if (kept.length === 0) return [];
+    return kept[0] === header ? kept : [header, ...kept];
+  }
+  return rows;
+}
+
+function addRows(model, spans, depth, env, rows) {
+  let silent = [];
+  const flush = () => {
+    if (silent.length > 0) {
+      rows.push({ type: 'quiet', id: 'quiet/' + silent[0].id, spans: silent, depth, height: heights.quiet, items: silent.map((s) => ({ kind: 'span', id: s.id })) });
+    }
+    silent = [];
+  };
+  for (const span of spans) {
+    if (span.kind === 'phase' && quiet(model, span)) {
+      silent.push(span);
+      continue;
+    }
+    flush();
+    switch (span.kind) {
+      case 'phase': {
+        const card = layout(model, span, columns(env.width, depth));
+        rows.push({ type: 'card', id: span.id, span, card, depth, height: card.height + heights.gap, items: card.items });
+        break;
+      }
+      case 'call':
+        rows.push({ type: 'call', id: span.id, span, depth, height: heights.call, items: [{ kind: 'span', id: span.id }] });
+        addRows(model, [...model.below(span.id)].sort((a, b) => a.start - b.start), depth + 1, env, rows);
+        break;
+      default:
+        rows.push({ type: 'bar', id: span.id, span, scale: env.scale, depth, height: heights.bar, items: [{ kind: 'span', id: span.id }] });
+        if (span.kind !== 'run') addRows(model, model.below(span.id).filter((s) => s.kind !== 'run'), depth + 1, env, rows);
+    }
+  }
+  flush();
+}
+
+/** columns is how many rounds fit beside each other in a card. */
+export const columns = (width, depth) => Math.max(1, Math.floor((width - 40 - depth * 18) / size.roundWidth));
+
+/** extent is the first beginning and the last end of spans. */
+export function extent(spans) {
+  let [begin, end] = [Infinity, -Infinity];
+  for (const span of spans) {
+    begin = Math.min(begin, span.start);
+    end = Math.max(end, span.end ?? span.start);
+  }
+  return begin === Infinity ? [0, 0] : [begin, end];
+}
+
+/** shares merges the spans right below a step into pieces of its strip, in real time. */
+export function shares(spans, begin, end, most = 80) {
+  const total = Math.max(end - begin, 1e-9);
+  const pieces = [];
+  for (const span of spans) {
+    const piece = { kind: span.kind, name: span.kind === 'phase' ? span.phase ?? span.name : span.kind, from: (span.start - begin) / total, to: ((span.end ?? end) - begin) / total };
+    const last = pieces.at(-1);
+    if (last && pieces.length >= most && last.kind === piece.kind) last.to = piece.to;
+    else pieces.push(piece);
+  }
+  return pieces;
+}
+
+/** tally counts what went wrong in and below a span, and what was waited for. */
+export function tally(model, top) {
+  const found = { conflicts: 0, retries: 0, blocked: 0, failed: 0, waits: 0 };
+  const blocked = new Set(); // several gates may block one call
+  const visit = (span) => {
+    const sort = problem(span);
+    if (sort === 'blocked') blocked.add(span.call ?? span.id);
+    else if (sort) found[sort]++;
+    for (const child of model.below(span.id)) if (child.kind !== 'run') visit(child);
+  };
+  for (const child of model.below(top.id)) if (child.kind !== 'run') visit(child);
+  found.blocked = blocked.size;
+  return found;
+}
+
+/** problem says what a span is an example of, if of anything. */
+export function problem(span) {
+  if (span.kind === 'wait') return 'waits';
+  switch (span.status) {
+    case 'conflict': return 'conflicts';
+    case 'block': case 'blocked': case 'denied': return 'blocked';
+    case 'failed': case 'error': case 'dropped': case 'timed_out': return 'failed';
+    case 'retried': return 'retries';
+    default: return (span.try ?? 1) > 1 ? 'retries' : undefined;
+  }
+}
