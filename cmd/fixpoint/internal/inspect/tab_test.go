@@ -17,11 +17,13 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/inspect"
@@ -146,10 +148,28 @@ func value[T any](p *tab, expression string) T {
 	return v
 }
 
-// key presses keys where the focus is.
+// key presses keys where the focus is. A key and its character are one event, as from a
+// keyboard, so that a page which takes the key gets no character.
 func (p *tab) key(keys string) {
 	p.t.Helper()
-	p.run(chromedp.KeyEvent(keys))
+	for _, r := range keys {
+		k, known := kb.Keys[r]
+		require.True(p.t, known, "%q is not on the keyboard", r)
+		down := input.DispatchKeyEventParams{
+			Type: input.DispatchKeyEventTypeKeyDown, Key: k.Key, Code: k.Code, Text: k.Text, UnmodifiedText: k.Unmodified,
+			NativeVirtualKeyCode: k.Native, WindowsVirtualKeyCode: k.Windows,
+		}
+		if !k.Print {
+			down.Type, down.Text, down.UnmodifiedText = input.DispatchKeyEventTypeRawKeyDown, "", ""
+		}
+		if k.Shift {
+			down.Modifiers = int64(kb.ModifierShift)
+		}
+		up := down
+		up.Type, up.Text, up.UnmodifiedText = input.DispatchKeyEventTypeKeyUp, "", ""
+		command(p, input.DispatchKeyEvent, down)
+		command(p, input.DispatchKeyEvent, up)
+	}
 }
 
 // shot keeps a picture of the page below the folder that FIXPOINT_SCREENSHOTS names.
@@ -254,4 +274,8 @@ func marshal(t *testing.T, v any) []byte {
 	text, err := json.Marshal(v)
 	require.NoError(t, err)
 	return text
+}
+
+func click(selector string) chromedp.Action[chromedp.Void] {
+	return chromedp.Click(chromedp.CSS(selector))
 }

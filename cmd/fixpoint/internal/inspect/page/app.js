@@ -61,6 +61,11 @@ export class App {
     if (!span) return undefined;
     if (span.rev_after !== undefined) return span.rev_after;
     const end = span.end ?? Infinity;
+    if (span.kind === 'hook' || span.kind === 'gate') {
+      // What a hook of a tier wrote is in the commit that merged the tier.
+      const merged = this.model.commitsOf(span.parent).find((c) => c.at >= end && !c.retry);
+      if (merged) return merged.rev;
+    }
     const commits = this.model.folder(span.run).commits;
     let rev = this.model.revisions(span.run)[0];
     for (const commit of commits) if (commit.at <= end) rev = commit.rev;

@@ -3,9 +3,9 @@
 
 import { el, svg } from './dom.js';
 import { size } from './lanes.js';
-import { duration, line, owner, phaseName, slot, status } from './words.js';
+import { count, duration, line, owner, phaseName, slot, status } from './words.js';
 
-const titles = { hooks: 'Hooks in parallel', gates: 'Gates', effects: 'Effects', others: 'More', rounds: 'Rounds of the cascade', commits: 'Commits' };
+const titles = { hooks: 'Hooks in parallel', gates: 'Gates', effects: 'Effects', others: 'More' };
 
 /** drawCard makes the element of a card. mark(node, item) tells the timeline what a node shows. */
 export function drawCard(model, row, mark) {
@@ -36,14 +36,15 @@ function drawLanes(model, row, node, block, mark) {
   const many = block.kind === 'hooks' && block.lanes.length === 1 ? 'Hook' : titles[block.kind];
   node.append(el('div', { class: 'blocktitle' }, el('span', { text: many })));
   const field = el('div', { class: 'field' }); // where time runs
-  field.append(el('span', { class: 'span-time muted', text: duration(block.scale.total) }));
   let tier;
   block.lanes.forEach((lane) => {
     const lead = block.kind === 'hooks' && lane.tier !== tier && block.lanes.some((l) => l.tier !== block.lanes[0].tier);
     tier = lane.tier;
     const label = el('div', { class: 'lane' + (lead ? ' lead' : ''), style: { top: lane.y + 'px', height: size.lane + 'px' } },
-      el('div', { class: 'label given', title: owner(lane.plugin, lane.hook) },
-        lead ? el('span', { class: 'tier', text: 'tier ' + lane.tier }) : null, owner(lane.plugin, lane.hook)),
+      el('div', { class: 'label', title: owner(lane.plugin, lane.hook) },
+        lead ? el('span', { class: 'tier', text: 'tier ' + lane.tier }) : null,
+        el('span', { class: 'given who', text: owner(lane.plugin, lane.hook) }),
+        el('span', { class: 'muted time', text: spanTime(lane.bars[0].span) })),
       el('div', { class: 'words' }, ...laneWords(model, row.span, block, lane)));
     node.append(label);
     for (const bar of lane.bars) field.append(drawBar(bar, lane.y, mark));
@@ -76,7 +77,7 @@ function drawMark(at, mark) {
     class: 'commit' + (at.retry ? ' retry' : ''), data: { commit: commit.id, rev: String(commit.rev) },
     title: `Commit of revision ${commit.rev}${at.retry ? ', a retry\u2019s own' : ''}`,
     style: { left: percent(at.x), top: at.top - (at.retry ? 0 : 4) + 'px', height: at.bottom - at.top + (at.retry ? 0 : 4) + 'px' },
-  }, el('span', { class: 'rev', text: (at.retry ? '' : 'rev ') + commit.rev }));
+  }, el('span', { class: 'rev', text: 'rev ' + commit.rev }));
   mark(node, { kind: 'commit', id: commit.id });
   return node;
 }
@@ -116,14 +117,14 @@ function laneWords(model, phase, block, lane) {
     out.push(tonePill(said));
     if (last.text) out.push(el('span', { class: 'given', text: line(last.text, 200), title: line(last.text, 1000) }));
   } else if (last !== first) {
-    out.push(el('span', { class: 'retryword', text: `\u21bb retried${last.rev_after !== undefined ? ', rev ' + last.rev_after : ''}` }));
+    if (first.status !== 'conflict') out.push(el('span', { class: 'warn', text: '\u21bb retried' }));
   } else if (first.status === 'ok') {
     const keys = written(model, phase, lane);
     if (keys.length > 0) out.push(el('span', { class: 'given', text: 'wrote ' + keys.join(', '), title: keys.join(', ') }));
     else if (last.text) out.push(el('span', { class: 'given muted', text: line(last.text, 200), title: line(last.text, 1000) }));
+    else if (last.kind === 'effect') out.push(el('span', { class: 'muted', text: 'delivered' }));
     else if (last.kind === 'hook') out.push(el('span', { class: 'muted', text: 'nothing to write' }));
   }
-  out.push(el('span', { class: 'muted time', text: spanTime(first) }));
   return out;
 }
 
@@ -139,8 +140,7 @@ function written(model, phase, lane) {
 }
 
 function drawRounds(model, node, block, mark) {
-  node.append(el('div', { class: 'blocktitle' }, el('span', { text: titles.rounds }),
-    el('span', { class: 'muted', text: ` ${block.boxes.length} until nothing was left to do` })));
+  node.append(el('div', { class: 'blocktitle', text: `${count(block.boxes.length, 'round')} of actions, until nothing was left to do` }));
   for (const box of block.boxes) {
     const first = box.commits[0]?.rev;
     const last = box.commits.at(-1)?.rev;
@@ -162,9 +162,9 @@ function drawAction(action, mark) {
   const { span } = action;
   const said = status(span.status);
   const node = el('div', { class: 'action', style: { top: action.y + 'px' }, data: { span: span.id }, title: line(span.text, 600) },
-    el('div', { class: 'given name', text: owner(span.plugin, span.hook ?? span.name) }),
-    el('div', { class: 'track' }, el('div', { class: `bar kind-${word(span.kind)}${said.tone === 'bad' ? ' bad' : ''}`, style: { left: percent(action.a), width: percent(action.b - action.a) } })),
-    said.tone ? el('span', { class: 'tiny ' + said.tone, text: `${said.sign} ${said.word}` }) : el('span', { class: 'tiny muted', text: spanTime(span) }));
+    el('div', { class: 'actionhead' }, el('span', { class: 'given name', text: owner(span.plugin, span.hook ?? span.name) }),
+      said.tone ? el('span', { class: 'tiny ' + said.tone, text: `${said.sign} ${said.word}` }) : el('span', { class: 'tiny muted', text: spanTime(span) })),
+    el('div', { class: 'track' }, el('div', { class: `bar kind-${word(span.kind)}${said.tone === 'bad' ? ' bad' : ''}`, style: { left: percent(action.a), width: percent(action.b - action.a) } })));
   mark(node, { kind: 'span', id: span.id });
   return node;
 }

@@ -51,7 +51,7 @@ export class Find {
       const values = this.finder.choices(name).concat(name === 'kind' ? ['commit'] : []);
       if (values.length + 1 === select.options.length) continue;
       const chosen = select.value;
-      replace(select, el('option', { value: '', text: 'any ' + name }),
+      replace(select, el('option', { value: '', text: name[0].toUpperCase() + name.slice(1) }),
         values.map((v) => el('option', { value: v, text: name === 'phase' ? phaseName(v) : line(v, 40) })));
       select.value = chosen;
     }
@@ -116,7 +116,8 @@ export class Find {
     } else if (event.key === 'Escape') {
       event.preventDefault();
       event.stopPropagation();
-      if (this.input.value) this.reset(); else byId('timeline').focus();
+      this.reset();
+      byId('timeline').focus();
     } else if (event.key === 'ArrowDown') {
       event.preventDefault();
       byId('timeline').focus();

@@ -2,7 +2,7 @@
 // geometry: x is a fraction of the width of a block of lanes, y is in pixels. No
 // drawing here.
 
-export const size = { head: 30, title: 22, lane: 24, pad: 8, gap: 8, action: 34, roundTitle: 20, roundWidth: 200 };
+export const size = { head: 30, title: 22, lane: 24, pad: 8, gap: 8, action: 34, roundTitle: 20, roundWidth: 160 };
 
 /**
  * parts sorts what is below a phase's span into blocks: hooks, gates, rounds with their

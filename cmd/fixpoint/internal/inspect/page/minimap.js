@@ -2,7 +2,7 @@
 // where something went wrong, and which part is in view. A click or the arrow keys jump.
 
 import { byId, el } from './dom.js';
-import { groups, members, tally } from './rows.js';
+import { groups, members, pieces, tally } from './rows.js';
 import { count, duration } from './words.js';
 
 /** Minimap draws the run that the timeline shows. */
@@ -72,10 +72,10 @@ export class Minimap {
     steps.forEach((l, i) => { if (i % 2 === 1) bar(l.start, l.end, 0, height, colour('sunk')); });
     const sums = new Map();
     for (const { spans, end } of this.list) {
-      for (const span of spans) {
+      for (const span of pieces(model, spans)) {
         const to = span.end ?? end;
-        const kind = { model: 'model', call: 'body', wait: 'wait' }[span.kind] ?? 'phase';
-        bar(span.start, to, kind === 'wait' ? 14 : 10, kind === 'wait' ? 6 : 14, colour(kind));
+        const kind = { model: 'model', call: 'body', body: 'body', wait: 'wait' }[span.kind] ?? 'phase';
+        bar(span.start, to, kind === 'wait' ? 15 : 10, kind === 'wait' ? 4 : 14, colour(kind));
         sums.set(kind, (sums.get(kind) ?? 0) + to - span.start);
       }
     }
@@ -103,11 +103,11 @@ export class Minimap {
     const total = this.end - this.start;
     const share = (kind) => Math.round(((sums.get(kind) ?? 0) / total) * 100);
     this.legend.append(
-      el('strong', { text: duration(total) }), el('span', { class: 'muted', text: count(steps.length, 'step') + ', real time' }),
-      ...[['model', 'model'], ['body', 'calls'], ['wait', 'waiting'], ['phase', 'phases']].map(([kind, name]) =>
-        el('span', { class: 'key' }, el('i', { class: 'swatch kind-' + kind, 'aria-hidden': 'true' }), `${name} ${share(kind) < 1 ? '<1' : share(kind)} %`)),
+      el('strong', { text: duration(total) }), el('span', { class: 'muted', text: count(steps.length, 'step') }),
       signs.warn ? el('span', { class: 'key warn', text: '\u2759 conflicts' }) : '',
-      signs.bad ? el('span', { class: 'key bad', text: '\u25b2 blocked or failed' }) : '');
+      signs.bad ? el('span', { class: 'key bad', text: '\u25bc blocked or failed' }) : '',
+      ...[['model', 'model'], ['body', 'tools'], ['wait', 'waiting'], ['phase', 'phases']].filter(([kind]) => sums.has(kind)).map(([kind, name]) =>
+        el('span', { class: 'key' }, el('i', { class: 'swatch kind-' + kind, 'aria-hidden': 'true' }), `${name} ${share(kind) < 1 ? '<1' : share(kind)} %`)));
     this.steps = steps;
     this.#window();
   }

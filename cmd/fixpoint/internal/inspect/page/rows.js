@@ -101,17 +101,23 @@ export function extent(spans) {
   return begin === Infinity ? [0, 0] : [begin, end];
 }
 
-/** shares merges the spans right below a step into pieces of its strip, in real time. */
-export function shares(spans, begin, end, most = 80) {
+/** pieces are the spans that take a step's time: those of a call instead of the call. */
+export const pieces = (model, spans) => spans.flatMap((span) => {
+  const inner = span.kind === 'call' ? model.below(span.id) : [];
+  return inner.length > 0 ? inner : [span];
+});
+
+/** shares merges the spans right below a step into parts of its strip, in real time. */
+export function shares(model, spans, begin, end, most = 80) {
   const total = Math.max(end - begin, 1e-9);
-  const pieces = [];
-  for (const span of spans) {
-    const piece = { kind: span.kind, name: span.kind === 'phase' ? span.phase ?? span.name : span.kind, from: (span.start - begin) / total, to: ((span.end ?? end) - begin) / total };
-    const last = pieces.at(-1);
-    if (last && pieces.length >= most && last.kind === piece.kind) last.to = piece.to;
-    else pieces.push(piece);
+  const parts = [];
+  for (const span of pieces(model, spans)) {
+    const part = { kind: span.kind, name: span.kind === 'phase' ? span.phase ?? span.name : span.kind, from: (span.start - begin) / total, to: ((span.end ?? end) - begin) / total };
+    const last = parts.at(-1);
+    if (last && parts.length >= most && last.kind === part.kind) last.to = part.to;
+    else parts.push(part);
   }
-  return pieces;
+  return parts;
 }
 
 /** tally counts what went wrong in and below a span, and what was waited for. */

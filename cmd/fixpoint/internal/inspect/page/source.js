@@ -7,7 +7,7 @@ export function open(on) {
   const text = given.textContent.trim();
   let have = false;
   if (text !== '') {
-    given.textContent = '';
+    given.remove(); // its text may be long
     const view = JSON.parse(text);
     have = true;
     on.view(view);

@@ -79,12 +79,12 @@ export class StatePane {
       const fresh = item.entries.filter((e) => changed.has(slotName(key, e.entry))).length;
       return this.#folding(key, `table \u00b7 ${count(item.entries.length, 'entry', 'entries')}`, fresh > 0, () => this.#entries(item, changed, entriesShown));
     }
-    const list = Array.isArray(item.value) ? count(item.value.length, 'element') : brief(item.change.hidden ? 'hidden' : item.value, 60);
+    const list = Array.isArray(item.value) ? count(item.value.length, 'element') : item.change.hidden ? 'hidden' : brief(item.value, 60);
     return this.#folding(key, list, changed.has(slotName(key)), () => el('div', {}, drawValue(item), el('p', { class: 'small muted' }, 'written in ', this.#author(item))));
   }
 
   #entries(item, changed, limit) {
-    const node = el('div', {}, ...item.entries.slice(0, limit).map((e) => this.#folding(e.entry, brief(e.change.hidden ? 'hidden' : e.value, 60), changed.has(slotName(item.key, e.entry)),
+    const node = el('div', {}, ...item.entries.slice(0, limit).map((e) => this.#folding(e.entry, e.change.hidden ? 'hidden' : brief(e.value, 60), changed.has(slotName(item.key, e.entry)),
       () => el('div', {}, drawValue(e), el('p', { class: 'small muted' }, 'written in ', this.#author(e))), item.key)));
     if (item.entries.length > limit) {
       node.append(el('button', { type: 'button', class: 'link', text: `show ${count(Math.min(1000, item.entries.length - limit), 'more entry', 'more entries')}`, on: { click: () => node.replaceWith(this.#entries(item, changed, limit + 1000)) } }));

@@ -22,7 +22,7 @@ function stepHeader(model, row, mark, act) {
   const spans = members(model, row.group);
   const [, last] = extent(spans);
   const end = span.end ?? Math.max(last, span.start);
-  const pieces = shares(spans, span.start, end);
+  const pieces = shares(model, spans, span.start, end);
   const sign = el('span', { class: 'twist', 'aria-hidden': 'true', text: row.folded ? '\u25b8' : '\u25be' });
   const node = el('header', { class: 'step' + (row.folded ? ' folded' : '') },
     el('div', { class: 'stepline' }, sign,
@@ -56,10 +56,12 @@ function strip(pieces) {
   })));
 }
 
+const names = { phase: 'phases', call: 'tools', body: 'tools', wait: 'waiting' };
+
 function saidShares(pieces) {
   const sums = new Map();
   for (const piece of pieces) {
-    const name = piece.kind === 'phase' ? 'phases' : piece.kind === 'call' ? 'calls' : piece.kind === 'wait' ? 'waiting' : piece.kind;
+    const name = names[piece.kind] ?? piece.kind;
     sums.set(name, (sums.get(name) ?? 0) + piece.to - piece.from);
   }
   return [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([name, share]) => `${name} ${share < 0.01 ? '<1' : Math.round(share * 100)} %`).join(' \u00b7 ');

@@ -10,9 +10,9 @@ export class Tabs {
   constructor(app) {
     this.app = app;
     this.tabs = names.map(([name, title], i) => el('button', {
-      type: 'button', role: 'tab', id: 'tab-' + name, 'aria-controls': 'panel-' + name,
+      type: 'button', role: 'tab', id: 'tab-' + name, 'aria-controls': 'panel-' + name, title: `${title} (key ${i + 1})`,
       on: { click: () => app.showTab(name) },
-    }, title, el('span', { class: 'n' }), el('kbd', { 'aria-hidden': 'true', text: String(i + 1) })));
+    }, title, el('span', { class: 'n' })));
     byId('tabs').append(...this.tabs);
     byId('tabs').addEventListener('keydown', (event) => this.#key(event));
     this.panels = names.map(([name]) => el('div', { role: 'tabpanel', id: 'panel-' + name, class: 'panel', 'aria-labelledby': 'tab-' + name, tabindex: '0' }));
