@@ -41,6 +41,7 @@ func Assets() fs.FS {
 var (
 	styleLink = regexp.MustCompile(`(?m)^<link rel="stylesheet" href="assets/([a-z]+\.css)">\n`)
 	mainLink  = regexp.MustCompile(`(?m)^<script type="module" src="assets/([a-z]+\.js)"></script>\n`)
+	preload   = regexp.MustCompile(`(?m)^<link rel="modulepreload" href="assets/([a-z]+\.js)">\n`)
 	viewPlace = regexp.MustCompile(`(?m)^<script type="application/json" id="view" data-events="[a-z]*"></script>\n`)
 )
 
@@ -72,6 +73,7 @@ func SingleFile(view []byte) ([]byte, error) {
 		"require-trusted-types-for 'script'; trusted-types 'none'", sum(script), sum(styles.String()))
 	page = styleLink.ReplaceAll(page, nil)
 	page = mainLink.ReplaceAll(page, nil)
+	page = preload.ReplaceAll(page, nil)
 	head := `<meta http-equiv="Content-Security-Policy" content="` + policy + "\">\n<style>" + styles.String() + "</style>\n</head>\n"
 	page = bytes.Replace(page, []byte("</head>\n"), []byte(head), 1)
 	place := viewPlace.FindIndex(page)

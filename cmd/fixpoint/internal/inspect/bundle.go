@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	importLine = regexp.MustCompile(`(?m)^import \{ ([A-Za-z, ]+) \} from '\./([a-z]+\.js)';\n`)
+	importLine = regexp.MustCompile(`(?m)^import \{ ([A-Za-z]+(?:, [A-Za-z]+)*) \} from '\./([a-z]+\.js)';\n`)
 	exportLine = regexp.MustCompile(`(?m)^export (?:class|function|const) ([A-Za-z]+)`)
 	anyImport  = regexp.MustCompile(`(?m)^\s*import\b|^export (?:default|let|var|\{|\*)|\bimport\(`)
 )

@@ -41,7 +41,7 @@ export class Find {
   /** use begins with a model. */
   use(model) {
     this.finder = new Finder(model);
-    this.#choices();
+    setTimeout(() => this.#choices()); // nobody filters before the first picture
     this.update();
   }
 

@@ -34,6 +34,34 @@ export function quiet(model, phase) {
   return (phase.status === 'ok' || phase.status === 'open') && model.below(phase.id).length === 0 && model.commitsOf(phase.id).length === 0;
 }
 
+/** measure is the height that layout gives a card, without placing anything in it. */
+export function measure(model, phase, columns) {
+  const found = parts(model, phase);
+  const commits = model.commitsOf(phase.id);
+  const heights = [];
+  const lanes = (n) => heights.push(size.title + n * size.lane);
+  if (found.hooks.length > 0) lanes(distinct(found.hooks));
+  if (found.gates.length > 0) lanes(distinct(found.gates));
+  if (found.rounds.length > 0) heights.push(roundsHeight(found.rounds, columns));
+  if (found.effects.length > 0) lanes(found.effects.length);
+  if (found.others.length > 0) lanes(found.others.length);
+  const rest = commits.length > 0 ? commits.filter((c) => !isShown(c, found)).length : 0;
+  if (rest > 0) heights.push(restHeight(rest));
+  return size.head + heights.reduce((sum, h) => sum + h + size.gap, 0) + size.pad - size.gap;
+}
+
+// A commit is shown in its round, or else as a line among the lanes.
+function isShown(commit, found) {
+  if (commit.round > 0) return found.rounds.some((r, i) => roundNumber(r, i) === commit.round);
+  return found.hooks.length > 0 || found.gates.length > 0;
+}
+
+const roundNumber = (round, i) => round.span.round ?? i + 1;
+
+const laneName = (span) => `${span.tier ?? 0}\u0000${span.plugin}\u0000${span.hook ?? span.name}`;
+
+const distinct = (spans) => (spans.length === 1 ? 1 : new Set(spans.map(laneName)).size);
+
 /** layout places everything in the card of a phase; columns is how many rounds fit beside each other. */
 export function layout(model, phase, columns) {
   const found = parts(model, phase);
@@ -52,8 +80,7 @@ export function layout(model, phase, columns) {
   if (found.rounds.length > 0) add(roundBlock(found.rounds, commits, columns));
   if (found.effects.length > 0) add(laneBlock('effects', byStart(found.effects), []));
   if (found.others.length > 0) add(laneBlock('others', byStart(found.others), []));
-  const shown = new Set(card.items.filter((i) => i.kind === 'commit').map((i) => i.id));
-  const rest = commits.filter((c) => !shown.has(c.id));
+  const rest = commits.filter((c) => !isShown(c, found));
   if (rest.length > 0) add(restBlock(rest));
   card.height = y + size.pad - size.gap;
   return card;
@@ -68,8 +95,7 @@ function laneBlock(kind, spans, commits) {
   const lanes = [];
   const known = new Map();
   for (const span of [...spans].sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0) || (a.try ?? 1) - (b.try ?? 1))) {
-    const name = kind === 'hooks' || kind === 'gates'
-      ? JSON.stringify([span.tier ?? 0, span.plugin, span.hook ?? span.name]) : span.id;
+    const name = kind === 'hooks' || kind === 'gates' ? laneName(span) : span.id;
     let lane = known.get(name);
     if (!lane) {
       lane = { plugin: span.plugin, hook: span.hook ?? (span.plugin === span.name ? undefined : span.name), tier: span.tier ?? 0, bars: [], y: 0 };
@@ -178,9 +204,9 @@ function roundBlock(rounds, commits, columns) {
   let y = size.title;
   for (let i = 0; i < rounds.length; i += across) {
     const row = rounds.slice(i, i + across);
-    const height = size.roundTitle + Math.max(1, ...row.map((r) => r.actions.length)) * size.action + 6;
+    const height = rowHeight(row);
     row.forEach((round, column) => {
-      const n = round.span.round ?? i + column + 1;
+      const n = roundNumber(round, i + column);
       const scale = new Scale(round.actions.length > 0 ? round.actions : [round.span], []);
       const own = commits.filter((c) => c.round === n);
       const actions = round.actions.map((span, j) => {
@@ -197,7 +223,18 @@ function roundBlock(rounds, commits, columns) {
   return { kind: 'rounds', boxes, items, height: y - size.gap };
 }
 
+const rowHeight = (row) => size.roundTitle + Math.max(1, ...row.map((r) => r.actions.length)) * size.action + 6;
+
+function roundsHeight(rounds, columns) {
+  const across = Math.max(1, Math.min(columns, rounds.length));
+  let y = size.title;
+  for (let i = 0; i < rounds.length; i += across) y += rowHeight(rounds.slice(i, i + across)) + size.gap;
+  return y - size.gap;
+}
+
+const restHeight = (n) => Math.ceil(n / 6) * 26;
+
 // Commits that none of the blocks shows, such as those of a phase without hooks.
 function restBlock(commits) {
-  return { kind: 'commits', commits, items: commits.map((c) => ({ kind: 'commit', id: c.id })), height: Math.ceil(commits.length / 6) * 26 };
+  return { kind: 'commits', commits, items: commits.map((c) => ({ kind: 'commit', id: c.id })), height: restHeight(commits.length) };
 }

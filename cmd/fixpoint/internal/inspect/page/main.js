@@ -33,6 +33,7 @@ const keys = new Keys(app, parts);
 window.inspector = { app, keys, ...parts };
 
 function show(view) {
+  performance.mark('inspector-view');
   const { run, selected } = app;
   const model = new Model(view);
   app.model = model;

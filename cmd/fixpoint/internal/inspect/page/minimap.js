@@ -2,7 +2,7 @@
 // where something went wrong, and which part is in view. A click or the arrow keys jump.
 
 import { byId, el } from './dom.js';
-import { groups, members, pieces, tally } from './rows.js';
+import { groups, members, pieces } from './rows.js';
 import { count, duration } from './words.js';
 
 /** Minimap draws the run that the timeline shows. */
@@ -62,7 +62,8 @@ export class Minimap {
     const pen = this.canvas.getContext('2d');
     pen.scale(density, density);
     const style = getComputedStyle(document.documentElement);
-    const colour = (name) => style.getPropertyValue('--' + name).trim();
+    const colours = new Map(['sunk', 'model', 'body', 'wait', 'phase', 'warn-line', 'bad-line'].map((name) => [name, style.getPropertyValue('--' + name).trim()]));
+    const colour = (name) => colours.get(name);
     const x = (time) => ((time - this.start) / (this.end - this.start)) * width;
     const bar = (from, to, top, tall, fill) => {
       pen.fillStyle = fill;
@@ -82,7 +83,7 @@ export class Minimap {
     // Signs stand above the bar: a triangle for what was blocked or failed, a stroke for a conflict.
     const signs = { bad: 0, warn: 0 };
     for (const { group, spans, start } of this.list) {
-      const found = group.kind === 'step' ? tally(model, group.span) : sum(spans.map((s) => tally(model, s)));
+      const found = group.kind === 'step' ? model.tally(group.span) : sum(spans.map((s) => model.tally(s)));
       const at = x(start);
       if (found.conflicts) {
         signs.warn += found.conflicts;

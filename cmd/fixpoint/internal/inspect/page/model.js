@@ -1,5 +1,6 @@
 // The view with its indexes, kept up to date by patches. No drawing here.
 
+import { Tallies } from './problems.js';
 import { History } from './state.js';
 
 /** Model holds one view. Objects of the view keep their identity when a patch replaces them. */
@@ -19,6 +20,7 @@ export class Model {
     this.byPhase = new Map(); // id of a phase's span -> its commits
     this.folders = new Map(); // id of a run -> Folder
     this.order = []; // ids of runs, delegates below their parents
+    this.tallies = new Tallies();
     this.end = 0; // the last time that anything has
     this.apply(view);
   }
@@ -36,6 +38,7 @@ export class Model {
     for (const effect of patch.effects ?? []) this.#listed(this.effects, 'effects', effect, changed);
     for (const span of patch.spans ?? []) this.#touch(this.spans.get(span.id), changed);
     if (patch.runs?.length) this.#arrange();
+    this.tallies.forget(changed.tops);
     return changed;
   }
 
@@ -49,6 +52,9 @@ export class Model {
   }
 
   below(id) { return this.children.get(id) ?? none; }
+
+  /** tally counts what went wrong in what is right below a run. */
+  tally(top) { return this.tallies.of(this, top); }
 
   commitsOf(span) { return this.byPhase.get(span) ?? none; }
 

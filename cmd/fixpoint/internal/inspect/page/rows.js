@@ -1,16 +1,19 @@
 // The rows of a run's timeline: a header for each step, a card for each phase, a line
 // for the rest. No drawing here.
 
-import { layout, quiet, size } from './lanes.js';
+import { layout, measure, quiet, size } from './lanes.js';
 
 const heights = { step: 46, edge: 30, bar: 32, call: 40, quiet: 22, gap: 8 };
+
+// What took no time comes before what began with it.
+const inTime = (a, b) => a.start - b.start || (a.end ?? Infinity) - (b.end ?? Infinity) || 0;
 
 /** groups are the parts of a run's timeline: one for each step, one for what is between steps. */
 export function groups(model, run) {
   const folder = model.folder(run);
   const tops = [...(folder.span ? model.below(folder.span.id) : [])];
   for (const span of folder.loose) if (!model.spans.has(span.parent)) tops.push(span);
-  tops.sort((a, b) => a.start - b.start);
+  tops.sort(inTime);
   const list = [];
   for (const span of tops) {
     if (span.kind === 'run') continue;
@@ -30,7 +33,7 @@ export function groups(model, run) {
 
 /** members are the spans right below a group. */
 export function members(model, group) {
-  return group.kind === 'step' ? [...model.below(group.id)].sort((a, b) => a.start - b.start) : group.spans;
+  return group.kind === 'step' ? [...model.below(group.id)].sort(inTime) : group.spans;
 }
 
 /**
@@ -72,13 +75,12 @@ function addRows(model, spans, depth, env, rows) {
     flush();
     switch (span.kind) {
       case 'phase': {
-        const card = layout(model, span, columns(env.width, depth));
-        rows.push({ type: 'card', id: span.id, span, card, depth, height: card.height + heights.gap, items: card.items });
+        rows.push(new CardRow(model, span, columns(env.width, depth), depth));
         break;
       }
       case 'call':
         rows.push({ type: 'call', id: span.id, span, depth, height: heights.call, items: [{ kind: 'span', id: span.id }] });
-        addRows(model, [...model.below(span.id)].sort((a, b) => a.start - b.start), depth + 1, env, rows);
+        addRows(model, [...model.below(span.id)].sort(inTime), depth + 1, env, rows);
         break;
       default:
         rows.push({ type: 'bar', id: span.id, span, scale: env.scale, depth, height: heights.bar, items: [{ kind: 'span', id: span.id }] });
@@ -86,6 +88,25 @@ function addRows(model, spans, depth, env, rows) {
     }
   }
   flush();
+}
+
+/** CardRow is the row of a phase. Its height is known at once; what is in it is placed when it is looked at. */
+class CardRow {
+  constructor(model, span, across, depth) {
+    this.type = 'card';
+    this.id = span.id;
+    this.span = span;
+    this.depth = depth;
+    this.height = measure(model, span, across) + heights.gap;
+    this.place = () => layout(model, span, across);
+  }
+
+  get card() {
+    this.placed ??= this.place();
+    return this.placed;
+  }
+
+  get items() { return this.card.items; }
 }
 
 /** columns is how many rounds fit beside each other in a card. */
@@ -118,31 +139,4 @@ export function shares(model, spans, begin, end, most = 80) {
     else parts.push(part);
   }
   return parts;
-}
-
-/** tally counts what went wrong in and below a span, and what was waited for. */
-export function tally(model, top) {
-  const found = { conflicts: 0, retries: 0, blocked: 0, failed: 0, waits: 0 };
-  const blocked = new Set(); // several gates may block one call
-  const visit = (span) => {
-    const sort = problem(span);
-    if (sort === 'blocked') blocked.add(span.call ?? span.id);
-    else if (sort) found[sort]++;
-    for (const child of model.below(span.id)) if (child.kind !== 'run') visit(child);
-  };
-  for (const child of model.below(top.id)) if (child.kind !== 'run') visit(child);
-  found.blocked = blocked.size;
-  return found;
-}
-
-/** problem says what a span is an example of, if of anything. */
-export function problem(span) {
-  if (span.kind === 'wait') return 'waits';
-  switch (span.status) {
-    case 'conflict': return 'conflicts';
-    case 'block': case 'blocked': case 'denied': return 'blocked';
-    case 'failed': case 'error': case 'dropped': case 'timed_out': return 'failed';
-    case 'retried': return 'retries';
-    default: return (span.try ?? 1) > 1 ? 'retries' : undefined;
-  }
 }

@@ -1,6 +1,6 @@
 // Finding things in a view by text and by filters. No drawing here.
 
-import { problem } from './rows.js';
+import { problem } from './problems.js';
 
 /** Finder keeps the lower-case text of each thing that can be found. */
 export class Finder {

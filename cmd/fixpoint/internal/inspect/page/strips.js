@@ -3,7 +3,7 @@
 
 import { el } from './dom.js';
 import { pill, spanTime, revisions, word } from './card.js';
-import { extent, members, shares, tally } from './rows.js';
+import { extent, members, shares } from './rows.js';
 import { brief, count, duration, line, number, owner, phaseName, status } from './words.js';
 
 /** drawStrip makes the element of a row; act has toggle(step) and openRun(run). */
@@ -27,7 +27,7 @@ function stepHeader(model, row, mark, act) {
   const node = el('header', { class: 'step' + (row.folded ? ' folded' : '') },
     el('div', { class: 'stepline' }, sign,
       el('strong', { text: `Step ${span.step ?? ''}` }),
-      el('span', { class: 'muted', text: spanTime(span) }), revisions(span), ...badges(tally(model, span)), pill(span, ['ok', 'done']),
+      el('span', { class: 'muted', text: spanTime(span) }), revisions(span), ...badges(model.tally(span)), pill(span, ['ok', 'done']),
       el('span', { class: 'muted shares', text: saidShares(pieces) })),
     strip(pieces));
   sign.addEventListener('click', (event) => {

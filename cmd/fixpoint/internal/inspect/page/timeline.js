@@ -67,8 +67,11 @@ export class Timeline {
     }
     this.offsets = new Offsets(this.rows.map((row) => row.height));
     this.body.style.height = this.offsets.total + 'px';
-    this.where = new Map(); // "kind id" -> number of the row
-    this.rows.forEach((row, i) => row.items.forEach((item) => this.where.set(item.kind + ' ' + item.id, i)));
+    this.where = new Map(); // id of a span that has a row -> its number
+    this.rows.forEach((row, i) => {
+      if (row.type === 'quiet') for (const span of row.spans) this.where.set(span.id, i);
+      else this.where.set(row.id, i);
+    });
     this.box.classList.toggle('empty', this.rows.length === 0);
     this.draw();
     this.app.emit('rows');
@@ -252,7 +255,7 @@ export class Timeline {
     if (item.kind === 'commit') return `Commit of revision ${thing.rev}`;
     if (item.kind !== 'span') return line(thing.tool ?? thing.effect ?? '', 80);
     const name = thing.kind === 'phase' ? phaseName(thing.phase ?? thing.name) : thing.kind === 'step' ? `Step ${thing.step}` : owner(thing.plugin, thing.hook ?? thing.name) || line(thing.name, 80);
-    const row = this.rows[this.where.get('span ' + item.id)];
+    const row = this.rows[this.where.get(item.id)];
     this.said.setAttribute('aria-level', thing.kind === 'step' ? '1' : row?.id === item.id ? '2' : '3');
     if (thing.kind === 'step') this.said.setAttribute('aria-expanded', String(!this.folded.has(thing.id))); else this.said.removeAttribute('aria-expanded');
     return `${thing.kind} ${name}, ${status(thing.status).word}, ${thing.end === undefined ? 'running' : duration(thing.end - thing.start)}`;
@@ -274,17 +277,15 @@ export class Timeline {
   }
 
   #rowOf(item) {
-    const direct = this.where.get(item.kind + ' ' + item.id);
-    if (direct !== undefined) return direct;
     const thing = this.app.thing(item);
-    let span = item.kind === 'span' ? thing : this.app.model.spans.get(thing?.span ?? thing?.phase_span);
+    const span = item.kind === 'span' ? thing : this.app.model.spans.get(thing?.span ?? thing?.phase_span);
     if (!span) return undefined;
     const line = this.app.model.ancestors(span);
     const step = line.find((s) => this.folded.has(s.id));
     if (step) this.toggle(step.id, false);
     for (const s of line) {
-      const at = this.where.get('span ' + s.id);
-      if (at !== undefined) return item.kind === 'commit' ? this.where.get('commit ' + item.id) ?? at : at;
+      const at = this.where.get(s.id);
+      if (at !== undefined) return at;
     }
     return undefined;
   }

@@ -1,0 +1,4 @@
+package inspect
+
+// Bundle is bundle, for tests.
+var Bundle = bundle
