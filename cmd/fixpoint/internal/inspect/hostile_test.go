@@ -92,11 +92,15 @@ func visitEverything(p *tab) {
 	require.Empty(p.t, value[string](p, `(async () => {
 		const { app, timeline, slider, find } = inspector;
 		const frame = () => new Promise(requestAnimationFrame);
+		// What sticks out of its part of the page, unless something in between cuts it.
 		const wide = () => {
-			for (const node of document.querySelectorAll('.panel:not([hidden]), #timeline, #runs, .top, .foot')) {
-				if (node.scrollWidth > node.clientWidth + 1 && node.id !== 'timeline') {
-					const edge = node.getBoundingClientRect().right, out = [...node.querySelectorAll('*')].find(n => n.getBoundingClientRect().right > edge);
-					return (node.id || node.className) + ' is ' + node.scrollWidth + ' wide, not ' + node.clientWidth + (out ? ', for ' + out.tagName + '.' + out.className : '');
+			for (const part of document.querySelectorAll('.panel:not([hidden]), #runs, .top, .foot, .find')) {
+				const edge = part.getBoundingClientRect().right + 1;
+				for (const node of part.querySelectorAll('*')) {
+					if (node.getBoundingClientRect().right <= edge) continue;
+					let cut = false;
+					for (let n = node.parentElement; n !== part; n = n.parentElement) cut ||= getComputedStyle(n).overflowX !== 'visible';
+					if (!cut) return node.tagName + '.' + node.className + ' sticks out of ' + (part.id || part.className);
 				}
 			}
 			return '';

@@ -31,9 +31,9 @@ func TestLongRunOpensQuickly(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newTab(t, url)
 			p.size(1440, 900)
-			// Others may use the machine while this runs: the best of three counts.
+			// Others may use the machine while this runs: the best of five counts.
 			best := math.Inf(1)
-			for try := 0; try < 3 && best >= 2000; try++ {
+			for try := 0; try < 5 && best >= 2000; try++ {
 				p.open(url)
 				best = min(best, value[float64](p, `performance.getEntriesByName('inspector-painted')[0].startTime`))
 				t.Logf("%d spans, %d MB: painted %.0f ms after the navigation began", len(v.Spans), len(html)>>20, best)

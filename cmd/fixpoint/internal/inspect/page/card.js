@@ -101,8 +101,9 @@ function laneWords(model, phase, block, lane) {
   const last = lane.bars.at(-1).span;
   const first = lane.bars[0].span;
   if (last.kind === 'gate') {
-    const said = status(last.status);
-    return [tonePill(said), last.text ? el('span', { class: 'given', text: line(last.text, 200), title: line(last.text, 1000) }) : null];
+    // Each pass has a decision: gates are asked again about edited arguments.
+    const pills = lane.bars.flatMap((bar, i) => [i > 0 ? el('span', { class: 'muted', text: 'then' }) : null, tonePill(status(bar.span.status))]);
+    return [...pills, last.text ? el('span', { class: 'given', text: line(last.text, 200), title: line(last.text, 1000) }) : null];
   }
   const out = [];
   if (first.status === 'conflict') {
@@ -148,8 +149,8 @@ function drawRounds(model, node, block, mark) {
       class: 'round', data: { round: String(box.n) },
       style: { left: `calc(${percent(box.x)} + 4px)`, width: `calc(${percent(box.width)} - 8px)`, top: box.y + 'px', height: box.height + 'px' },
     });
-    const head = el('div', { class: 'roundhead' }, el('strong', { text: 'Round ' + box.n }),
-      el('span', { class: 'muted', text: spanTime(box.span) }),
+    const head = el('div', { class: 'roundhead', title: spanTime(box.span) }, el('strong', { text: 'Round ' + box.n }),
+      el('span', { class: 'muted when', text: spanTime(box.span) }),
       first === undefined ? null : el('span', { class: 'muted', text: first === last ? `rev ${first}` : `rev ${first}\u2013${last}` }));
     mark(head, { kind: 'span', id: box.span.id });
     column.append(head);

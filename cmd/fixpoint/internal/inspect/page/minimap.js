@@ -5,6 +5,8 @@ import { byId, el } from './dom.js';
 import { groups, members, pieces } from './rows.js';
 import { count, duration } from './words.js';
 
+const inset = 6; // pixels left free at both ends, so that signs there are seen
+
 /** Minimap draws the run that the timeline shows. */
 export class Minimap {
   constructor(app, timeline) {
@@ -25,13 +27,14 @@ export class Minimap {
     new ResizeObserver(() => this.stale()).observe(this.strip);
   }
 
-  /** stale draws again in the next frame. */
+  /** stale draws again right after the next frame, so that the timeline is there first. */
   stale() {
-    if (this.frame) return;
-    this.frame = requestAnimationFrame(() => {
-      this.frame = 0;
+    if (this.waiting) return;
+    this.waiting = true;
+    requestAnimationFrame(() => setTimeout(() => {
+      this.waiting = false;
       this.#draw();
-    });
+    }));
   }
 
   #range() {
@@ -64,7 +67,7 @@ export class Minimap {
     const style = getComputedStyle(document.documentElement);
     const colours = new Map(['sunk', 'model', 'body', 'wait', 'phase', 'warn-line', 'bad-line'].map((name) => [name, style.getPropertyValue('--' + name).trim()]));
     const colour = (name) => colours.get(name);
-    const x = (time) => ((time - this.start) / (this.end - this.start)) * width;
+    const x = (time) => inset + ((time - this.start) / (this.end - this.start)) * (width - 2 * inset);
     const bar = (from, to, top, tall, fill) => {
       pen.fillStyle = fill;
       pen.fillRect(x(from), top, Math.max(1, x(to) - x(from)), tall);
@@ -88,15 +91,15 @@ export class Minimap {
       if (found.conflicts) {
         signs.warn += found.conflicts;
         pen.fillStyle = colour('warn-line');
-        pen.fillRect(at, 26, 3, 6);
+        pen.fillRect(at - 1, 26, 3, 7);
       }
       if (found.blocked || found.failed) {
         signs.bad += found.blocked + found.failed;
         pen.fillStyle = colour('bad-line');
         pen.beginPath();
-        pen.moveTo(at, 8);
-        pen.lineTo(at + 8, 8);
+        pen.moveTo(at - 4, 1);
         pen.lineTo(at + 4, 1);
+        pen.lineTo(at, 8);
         pen.fill();
       }
     }
@@ -120,8 +123,8 @@ export class Minimap {
     if (!seen) return;
     const share = (t) => Math.min(1, Math.max(0, (t - this.start) / (this.end - this.start)));
     const from = share(seen[0]);
-    this.brush.style.left = from * 100 + '%';
-    this.brush.style.width = Math.max(0.4, (share(seen[1]) - from) * 100) + '%';
+    this.brush.style.left = `calc(${inset - 3}px + (100% - ${2 * inset}px) * ${from.toFixed(5)})`;
+    this.brush.style.width = `calc(6px + (100% - ${2 * inset}px) * ${(share(seen[1]) - from).toFixed(5)})`;
     const at = this.#stepAt(seen[0]);
     this.strip.setAttribute('aria-valuemax', String(Math.max(1, this.steps.length)));
     this.strip.setAttribute('aria-valuenow', String(at + 1));
@@ -136,7 +139,7 @@ export class Minimap {
 
   #pointer(event) {
     const box = this.strip.getBoundingClientRect();
-    const share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width));
+    const share = Math.min(1, Math.max(0, (event.clientX - box.left - inset) / (box.width - 2 * inset)));
     this.timeline.showTime(this.start + share * (this.end - this.start));
   }
 
