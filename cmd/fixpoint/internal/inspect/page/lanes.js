@@ -161,7 +161,7 @@ export class Scale {
     const total = parts.reduce((a, b) => a + b, 0);
     const weights = parts.map((part) => Math.max(total > 0 ? part / total : 1 / parts.length, Math.min(0.16, 0.8 / parts.length)));
     const sum = weights.reduce((a, b) => a + b, 0);
-    const used = tail ? 1 : 0.96; // a line at the very end is still seen
+    const used = tail ? 1 : commits.at(-1).retry ? 0.78 : 0.96; // room for the line at the end, and for a retry's label behind it
     this.cuts = [0];
     for (const weight of weights) this.cuts.push(this.cuts.at(-1) + (weight / sum) * used);
     this.total = last - first;

@@ -46,11 +46,11 @@ export class Lists {
   }
 
   #call(call) {
-    const first = call.why?.at(-1);
+    const why = (call.why ?? []).join(' ');
     const node = this.#item('call', call,
       el('span', { class: 'entryhead' }, el('span', { class: 'muted', text: call.step ? `step ${call.step}` : '' }), el('strong', { class: 'given mono', text: line(call.tool, 60) }), outcomePill(call)),
       el('span', { class: 'given mono muted', text: brief(call.args, 120) }),
-      first ? el('span', { class: 'given', text: line(first, 240) }) : null);
+      why ? el('span', { class: 'given', text: line(why, 240) }) : null);
     // The whole decision opens beside: a click selects the call and shows its details.
     node.addEventListener('click', () => this.app.showTab('details'));
     return node;

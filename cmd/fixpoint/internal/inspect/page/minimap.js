@@ -85,16 +85,23 @@ export class Minimap {
     }
     // Signs stand above the bar: a triangle for what was blocked or failed, a stroke for a conflict.
     const signs = { bad: 0, warn: 0 };
+    const drawn = { bad: -Infinity, warn: -Infinity }; // signs that cannot be told apart are one
     for (const { group, spans, start } of this.list) {
       const found = group.kind === 'step' ? model.tally(group.span) : sum(spans.map((s) => model.tally(s)));
       const at = x(start);
       if (found.conflicts) {
         signs.warn += found.conflicts;
+      }
+      if (found.conflicts && at >= drawn.warn + 6) {
+        drawn.warn = at;
         pen.fillStyle = colour('warn-line');
         pen.fillRect(at - 1, 26, 3, 7);
       }
       if (found.blocked || found.failed) {
         signs.bad += found.blocked + found.failed;
+      }
+      if ((found.blocked || found.failed) && at >= drawn.bad + 11) {
+        drawn.bad = at;
         pen.fillStyle = colour('bad-line');
         pen.beginPath();
         pen.moveTo(at - 4, 1);

@@ -75,8 +75,12 @@ export class Slider {
       for (let i = 0; i <= last; i++) pen.fillRect(Math.round((i / last) * (width - 1)), height - 7, 1, 4);
     }
     pen.fillStyle = style.getPropertyValue('--warn-line');
+    let drawn = -Infinity; // ticks that cannot be told apart are one
     this.app.model.folder(this.app.run).commits.forEach((commit, i) => {
-      if (commit.conflicts?.length) pen.fillRect(Math.round(((i + 1) / last) * (width - 1)) - 1, height - 9, 2, 9);
+      const x = Math.round(((i + 1) / last) * (width - 1)) - 1;
+      if (!commit.conflicts?.length || x < drawn + 6) return;
+      drawn = x;
+      pen.fillRect(x, height - 9, 2, 9);
     });
   }
 
