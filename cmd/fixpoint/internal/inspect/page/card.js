@@ -5,7 +5,7 @@ import { el, svg } from './dom.js';
 import { size } from './lanes.js';
 import { count, duration, line, owner, phaseName, slot, status } from './words.js';
 
-const titles = { hooks: 'Hooks in parallel', gates: 'Gates', effects: 'Effects', others: 'More' };
+const titles = { hooks: 'Hooks in parallel', gates: 'Gates', effects: 'Effects', others: 'Notes' };
 
 /** drawCard makes the element of a card. mark(node, item) tells the timeline what a node shows. */
 export function drawCard(model, row, mark) {
@@ -41,7 +41,7 @@ function drawLanes(model, row, node, block, mark) {
     const lead = block.kind === 'hooks' && lane.tier !== tier && block.lanes.some((l) => l.tier !== block.lanes[0].tier);
     tier = lane.tier;
     const label = el('div', { class: 'lane' + (lead ? ' lead' : ''), style: { top: lane.y + 'px', height: size.lane + 'px' } },
-      el('div', { class: 'label', title: owner(lane.plugin, lane.hook) },
+      el('div', { class: 'label', title: line(`${lane.plugin ?? ''} ${lane.hook ?? ''}`, 300) },
         lead ? el('span', { class: 'tier', text: 'tier ' + lane.tier }) : null,
         el('span', { class: 'given who', text: owner(lane.plugin, lane.hook) }),
         el('span', { class: 'muted time', text: spanTime(lane.bars[0].span) })),
@@ -100,9 +100,10 @@ function drawLinks(block) {
 function laneWords(model, phase, block, lane) {
   const last = lane.bars.at(-1).span;
   const first = lane.bars[0].span;
+  if (last.kind === 'mark') return [last.status === 'ok' ? null : tonePill(status(last.status)), el('span', { class: 'given', text: line(last.text, 200), title: line(last.text, 1000) })];
   if (last.kind === 'gate') {
     // Each pass has a decision: gates are asked again about edited arguments.
-    const pills = lane.bars.flatMap((bar, i) => [i > 0 ? el('span', { class: 'muted', text: 'then' }) : null, tonePill(status(bar.span.status))]);
+    const pills = lane.bars.filter((bar, i) => i === 0 || bar.span.status !== lane.bars[i - 1].span.status).flatMap((bar, i) => [i > 0 ? el('span', { class: 'muted', text: 'then' }) : null, tonePill(status(bar.span.status))]);
     return [...pills, last.text ? el('span', { class: 'given', text: line(last.text, 200), title: line(last.text, 1000) }) : null];
   }
   const out = [];

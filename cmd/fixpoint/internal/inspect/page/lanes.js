@@ -79,7 +79,7 @@ export function layout(model, phase, columns) {
   if (found.gates.length > 0) add(laneBlock('gates', found.gates, found.hooks.length > 0 ? [] : gathered));
   if (found.rounds.length > 0) add(roundBlock(found.rounds, commits, columns));
   if (found.effects.length > 0) add(laneBlock('effects', byStart(found.effects), []));
-  if (found.others.length > 0) add(laneBlock('others', byStart(found.others), []));
+  if (found.others.length > 0) add(laneBlock('others', byStart(found.others), [], phase));
   const rest = commits.filter((c) => !isShown(c, found));
   if (rest.length > 0) add(restBlock(rest));
   card.height = y + size.pad - size.gap;
@@ -91,7 +91,7 @@ export function layout(model, phase, columns) {
  * Its scale is cut at each commit: every part is linear, and none is so narrow that what
  * is in it cannot be seen.
  */
-function laneBlock(kind, spans, commits) {
+function laneBlock(kind, spans, commits, phase) {
   const lanes = [];
   const known = new Map();
   for (const span of [...spans].sort((a, b) => (a.tier ?? 0) - (b.tier ?? 0) || (a.try ?? 1) - (b.try ?? 1))) {
@@ -104,7 +104,7 @@ function laneBlock(kind, spans, commits) {
     }
     lane.bars.push({ span });
   }
-  const scale = new Scale(spans, commits);
+  const scale = new Scale(phase ? [phase, ...spans] : spans, commits); // what is no hook is placed in its phase's time
   lanes.forEach((lane, i) => {
     lane.y = size.title + i * size.lane;
     for (const bar of lane.bars) [bar.a, bar.b] = scale.bar(bar.span);

@@ -1,8 +1,9 @@
 // The tabs that list a run's calls, its effects, and what is to be known of the recording.
 
+import { tonePill } from './card.js';
 import { byId, el, replace } from './dom.js';
 import { outcomePill } from './strips.js';
-import { brief, clean, count, line, number, phaseName } from './words.js';
+import { brief, clean, count, line, number, phaseName, status } from './words.js';
 
 const most = 300; // rows that are drawn before "show more"
 
@@ -66,7 +67,7 @@ export class Lists {
 
   #notes() {
     const { model } = this.app;
-    const warnings = [...model.spans.values()].filter((s) => s.run === this.app.run && s.text && ['skipped', 'failed', 'dropped', 'error', 'timed_out'].includes(s.status));
+    const warnings = [...model.spans.values()].filter((s) => s.run === this.app.run && s.text && ['skipped', 'failed', 'dropped', 'error', 'timed_out', 'warning'].includes(s.status));
     this.nodes = [];
     replace(byId('panel-notes'),
       el('h3', { text: 'The recording' }),
@@ -75,7 +76,7 @@ export class Lists {
       model.dropped === 0 && model.notes.length === 0 ? el('p', { class: 'muted', text: 'It is complete: no event is missing.' }) : null,
       el('h3', { text: `Warnings of this run (${number(warnings.length)})` }),
       warnings.length === 0 ? el('p', { class: 'muted', text: 'None.' }) : el('div', { class: 'list' }, ...warnings.slice(0, most).map((span) => this.#item('span', span,
-        el('span', { class: 'entryhead' }, el('span', { class: 'muted', text: span.step ? `step ${span.step}` : '' }), el('strong', { class: 'given', text: line(span.plugin ?? span.name, 60) }), el('span', { class: 'pill bad', text: line(span.status, 20) })),
+        el('span', { class: 'entryhead' }, el('span', { class: 'muted', text: span.step ? `step ${span.step}` : '' }), el('strong', { class: 'given', text: line(span.plugin ?? span.name, 60) }), tonePill(status(span.status))),
         el('span', { class: 'given', text: line(span.text, 300) })))),
       warnings.length > most ? el('p', { class: 'muted', text: `and ${number(warnings.length - most)} more; search for them` }) : null);
   }

@@ -2,7 +2,7 @@
 // where something went wrong, and which part is in view. A click or the arrow keys jump.
 
 import { byId, el } from './dom.js';
-import { groups, members, pieces } from './rows.js';
+import { groups, members, pieces, timeBy } from './rows.js';
 import { count, duration } from './words.js';
 
 const inset = 6; // pixels left free at both ends, so that signs there are seen
@@ -76,11 +76,13 @@ export class Minimap {
     steps.forEach((l, i) => { if (i % 2 === 1) bar(l.start, l.end, 0, height, colour('sunk')); });
     const sums = new Map();
     for (const { spans, end } of this.list) {
-      for (const span of pieces(model, spans)) {
+      const parts = pieces(model, spans);
+      for (const [kind, time] of timeBy(parts, end)) sums.set(shown(kind), (sums.get(shown(kind)) ?? 0) + time);
+      for (const span of parts) {
         const to = span.end ?? end;
-        const kind = { model: 'model', call: 'body', body: 'body', wait: 'wait' }[span.kind] ?? 'phase';
+        const kind = shown(span.kind);
+        if (kind === 'wait') bar(span.start, to, 10, 14, colour('sunk')); // a wait is a thin line, whatever is below it
         bar(span.start, to, kind === 'wait' ? 15 : 10, kind === 'wait' ? 4 : 14, colour(kind));
-        sums.set(kind, (sums.get(kind) ?? 0) + to - span.start);
       }
     }
     // Signs stand above the bar: a triangle for what was blocked or failed, a stroke for a conflict.
@@ -162,6 +164,8 @@ export class Minimap {
     this.app.select({ kind: 'span', id: step.group.id });
   }
 }
+
+const shown = (kind) => ({ model: 'model', call: 'body', body: 'body', wait: 'wait' })[kind] ?? 'phase';
 
 function sum(list) {
   const total = { conflicts: 0, blocked: 0, failed: 0 };

@@ -206,18 +206,31 @@ export class Model {
     return owner === run ? undefined : owner;
   }
 
-  /** delegates lists the runs that were started within a span of another run. */
+  /** delegates lists the runs that a tool's body started, as far as that can be told. */
   delegates(span) {
-    const end = span.end ?? Infinity;
+    if (span.kind !== 'body' && span.kind !== 'call') return none;
     return [...this.runs.values()].filter((run) => {
       if (run.id === span.run || this.parentRun(run)?.id !== span.run) return false;
       const own = this.runSpan(run.id);
-      if (own?.parent !== undefined && this.spans.has(own.parent)) {
-        return this.ancestors(this.spans.get(own.parent)).includes(span);
-      }
+      if (own?.parent !== undefined && this.spans.has(own.parent)) return this.ancestors(this.spans.get(own.parent)).includes(span);
       if (run.parent === span.id || (span.call !== undefined && run.parent === span.call)) return true;
-      return run.parent === span.run && run.start >= span.start && run.start <= end;
+      return run.parent === span.run && span.kind === 'body' && this.#bodyOf(run) === span;
     });
+  }
+
+  // Where only the parent run is known, the body is one that went on when the run began: of
+  // a tool that is named after the agent, if there is one. Of tools that began at once, the
+  // first started the first run.
+  #bodyOf(run) {
+    const bodies = [];
+    for (const call of this.folder(run.parent).calls) {
+      const body = this.below(call.span).find((s) => s.kind === 'body');
+      if (body && body.start <= run.start && run.start <= (body.end ?? Infinity)) bodies.push({ body, named: call.tool.includes(run.agent) });
+    }
+    const named = bodies.filter((b) => b.named);
+    const fit = named.length > 0 ? named : bodies;
+    const beside = [...this.runs.values()].filter((r) => r.parent === run.parent && r.agent === run.agent && r.start === run.start);
+    return (fit[beside.indexOf(run)] ?? fit[0])?.body;
   }
 }
 

@@ -122,11 +122,32 @@ export function extent(spans) {
   return begin === Infinity ? [0, 0] : [begin, end];
 }
 
-/** pieces are the spans that take a step's time: those of a call instead of the call. */
+// What takes time that more than one thing takes: a gate's phase lasts while a person is
+// waited for, and tools run beside each other.
+const ranks = { phase: 0, call: 1, body: 2, model: 3, wait: 4 };
+const rank = (span) => ranks[span.kind] ?? 0;
+
+/** pieces are the spans that take a step's time: those of a call instead of the call. Later ones are drawn over earlier. */
 export const pieces = (model, spans) => spans.flatMap((span) => {
   const inner = span.kind === 'call' ? model.below(span.id) : [];
   return inner.length > 0 ? inner : [span];
-});
+}).sort((a, b) => rank(a) - rank(b));
+
+/** timeBy adds up the time of pieces by kind, each moment once. */
+export function timeBy(list, end) {
+  const edges = list.flatMap((span) => [[span.start, 1, span], [span.end ?? end, -1, span]]).sort((a, b) => a[0] - b[0]);
+  const open = new Map();
+  const sums = new Map();
+  let last = 0;
+  for (const [time, by, span] of edges) {
+    let top;
+    for (const [kind, n] of open) if (n > 0 && (top === undefined || rank({ kind }) > rank({ kind: top }))) top = kind;
+    if (top !== undefined) sums.set(top, (sums.get(top) ?? 0) + time - last);
+    open.set(span.kind, (open.get(span.kind) ?? 0) + by);
+    last = time;
+  }
+  return sums;
+}
 
 /** shares merges the spans right below a step into parts of its strip, in real time. */
 export function shares(model, spans, begin, end, most = 80) {

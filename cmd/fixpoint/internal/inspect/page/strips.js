@@ -3,7 +3,7 @@
 
 import { el } from './dom.js';
 import { pill, spanTime, revisions, word } from './card.js';
-import { extent, members, shares } from './rows.js';
+import { extent, members, pieces, shares, timeBy } from './rows.js';
 import { brief, count, duration, line, number, owner, phaseName, status } from './words.js';
 
 /** drawStrip makes the element of a row; act has toggle(step) and openRun(run). */
@@ -22,14 +22,14 @@ function stepHeader(model, row, mark, act) {
   const spans = members(model, row.group);
   const [, last] = extent(spans);
   const end = span.end ?? Math.max(last, span.start);
-  const pieces = shares(model, spans, span.start, end);
+  const parts = shares(model, spans, span.start, end);
   const sign = el('span', { class: 'twist', 'aria-hidden': 'true', text: row.folded ? '\u25b8' : '\u25be' });
   const node = el('header', { class: 'step' + (row.folded ? ' folded' : '') },
     el('div', { class: 'stepline' }, sign,
       el('strong', { text: `Step ${span.step ?? ''}` }),
       el('span', { class: 'muted', text: spanTime(span) }), revisions(span), ...badges(model.tally(span)), pill(span, ['ok', 'done']),
-      el('span', { class: 'muted shares', text: saidShares(pieces) })),
-    strip(pieces));
+      el('span', { class: 'muted shares', text: saidShares(timeBy(pieces(model, spans), end), end - span.start) })),
+    strip(parts));
   sign.addEventListener('click', (event) => {
     event.stopPropagation();
     act.toggle(row.id);
@@ -49,8 +49,8 @@ export function badges(found) {
   ];
 }
 
-function strip(pieces) {
-  return el('div', { class: 'strip', 'aria-hidden': 'true' }, ...pieces.map((piece) => el('span', {
+function strip(parts) {
+  return el('div', { class: 'strip', 'aria-hidden': 'true' }, ...parts.map((piece) => el('span', {
     class: 'kind-' + word(piece.kind), title: piece.kind === 'phase' ? phaseName(piece.name) : piece.kind,
     style: { left: (piece.from * 100).toFixed(2) + '%', width: Math.max(0, (piece.to - piece.from) * 100).toFixed(2) + '%' },
   })));
@@ -58,11 +58,11 @@ function strip(pieces) {
 
 const names = { phase: 'phases', call: 'tools', body: 'tools', wait: 'waiting' };
 
-function saidShares(pieces) {
+function saidShares(times, total) {
   const sums = new Map();
-  for (const piece of pieces) {
-    const name = names[piece.kind] ?? piece.kind;
-    sums.set(name, (sums.get(name) ?? 0) + piece.to - piece.from);
+  for (const [kind, time] of times) {
+    const name = names[kind] ?? kind;
+    sums.set(name, (sums.get(name) ?? 0) + time / Math.max(total, 1e-9));
   }
   return [...sums].sort((a, b) => b[1] - a[1]).slice(0, 3).map(([name, share]) => `${name} ${share < 0.01 ? '<1' : Math.round(share * 100)} %`).join(' \u00b7 ');
 }
@@ -82,7 +82,7 @@ function callHeader(model, row, mark) {
   const node = el('header', { class: 'call' },
     el('span', { class: 'tag', text: 'call' }),
     el('strong', { class: 'given mono', text: line(call?.tool ?? span.name, 60) }),
-    el('span', { class: 'given mono muted args', text: call ? brief(call.args, 140) : line(span.text, 140) }),
+    el('span', { class: 'given mono muted args', text: call ? (call.args === undefined || call.args === null ? '' : brief(call.args, 140)) : line(span.text, 140) }),
     outcomePill(call, span),
     waits ? el('span', { class: 'pill calm', text: '\u2016 asked a person' }) : null,
     el('span', { class: 'muted', text: spanTime(span) }));

@@ -47,9 +47,13 @@ export function phaseName(phase) {
   return text ? text[0].toUpperCase() + text.slice(1) : '';
 }
 
+// The name of a hook without one is its plugin, its phase and its number.
+const numbered = /^(?:run_start|step_start|before_inference|after_inference|tool_gate|before_tool_execute|after_tool_execute|step_end|run_end)\/(?=\d+$)/;
+
 /** owner says plugin and hook (or gate, or action) of a span or a write. */
 export function owner(plugin, hook) {
-  const [p, h] = [line(plugin, 80), line(hook, 80)];
+  const named = typeof hook === 'string' && plugin && hook.startsWith(plugin + '/') ? hook.slice(plugin.length + 1).replace(numbered, '') : hook;
+  const [p, h] = [line(plugin, 80), line(named, 80)];
   return p && h && p !== h ? `${p} \u00b7 ${h}` : p || h;
 }
 
@@ -60,7 +64,7 @@ export const slot = (key, entry) => (entry === undefined ? line(key, 120) : `${l
 const statuses = new Map(Object.entries({
   open: ['running', '\u25cb', 'calm'], running: ['running', '\u25cb', 'calm'], ok: ['ok', '', ''], done: ['done', '', ''],
   conflict: ['lost a conflict', '\u2260', 'warn'], retried: ['retried', '\u21bb', 'warn'],
-  skipped: ['skipped', '\u2298', 'warn'], failed: ['failed', '\u2717', 'bad'], error: ['failed', '\u2717', 'bad'],
+  skipped: ['skipped', '\u2298', 'warn'], warning: ['warning', '!', 'warn'], failed: ['failed', '\u2717', 'bad'], error: ['failed', '\u2717', 'bad'],
   dropped: ['dropped', '\u2717', 'bad'], approve: ['approve', '\u2713', 'good'], block: ['block', '\u2715', 'bad'],
   blocked: ['blocked', '\u2715', 'bad'], denied: ['denied', '\u2715', 'bad'],
   ask: ['ask', '?', 'calm'], suspend: ['suspend', '\u2016', 'calm'], waiting: ['waiting', '\u2016', 'calm'],
