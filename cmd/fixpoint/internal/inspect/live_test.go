@@ -58,7 +58,7 @@ func TestLive(t *testing.T) {
 	p.until(`!document.querySelector('.line-model .bar.open') && [...document.querySelectorAll('.line-model')].at(-1).innerText.includes('1.5 s')`)
 
 	// Who scrolls away is left alone.
-	value[any](p, `new Promise(done => { setTimeout(() => { document.querySelector('#timeline').scrollTop = 0; done(); }, 500); })`)
+	value[any](p, `document.querySelector('#timeline').scrollTop = 0`)
 	p.until(`document.querySelector('#follow').getAttribute('aria-pressed') === 'false'`)
 	s.send(t, nextStep(r, top))
 	p.until(`inspector.timeline.groups.length === 8`)
@@ -112,4 +112,30 @@ func TestReconnectAndMissingEvents(t *testing.T) {
 	p.until(`document.querySelector('#banner').textContent.includes('15 events')`)
 	p.key("5")
 	p.until(fmt.Sprintf(`document.querySelector('#panel-notes').innerText.includes(%q)`, "events 60 to 62 are missing"))
+}
+
+// What somebody has opened stays open while the run goes on.
+func TestLiveLeavesWhatIsRead(t *testing.T) {
+	r, top := liveRun()
+	s := serve(t, r.view)
+	p := newTab(t, s.URL)
+	p.size(1440, 900)
+	p.open(s.URL)
+	p.key("3")
+	p.until(`document.querySelector('#panel-calls .entry')`)
+	p.run(click(`#panel-calls .entry`))
+	p.until(`document.querySelector('#panel-details h2').textContent.includes('edit_file')`)
+	value[any](p, `document.querySelector('#panel-details h2').dataset.seen = 'yes'`)
+	s.send(t, nextStep(r, top))
+	p.until(`inspector.timeline.groups.length === 2`)
+	require.Equal(t, "yes", value[string](p, `document.querySelector('#panel-details h2').dataset.seen`))
+	require.Equal(t, "false", value[string](p, `document.querySelector('#follow').getAttribute('aria-pressed')`), "who selects something wants to read it")
+	p.key("2,,")
+	p.until(`document.querySelector('#panel-state').dataset.rev === String(inspector.app.rev)`)
+	rev := value[int](p, `inspector.app.rev`)
+	value[any](p, `document.querySelector('#panel-state h2').dataset.seen = 'yes'`)
+	s.send(t, nextStep(r, top))
+	p.until(`inspector.timeline.groups.length === 3`)
+	require.Equal(t, rev, value[int](p, `inspector.app.rev`))
+	require.Equal(t, "yes", value[string](p, `document.querySelector('#panel-state h2').dataset.seen`))
 }

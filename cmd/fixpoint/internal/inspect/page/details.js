@@ -21,6 +21,10 @@ export class Details {
     if (this.app.tab !== 'details') return;
     const { selected } = this.app;
     const thing = this.app.thing(selected);
+    // What did not change is left as it is, with what has been opened in it.
+    const said = this.#said(thing);
+    if (again && said === this.said) return;
+    this.said = said;
     if (!thing) {
       const run = this.app.model.runs.get(this.app.run);
       replace(this.box, run ? this.#run(run) : el('p', { class: 'muted', text: 'Nothing has been recorded yet.' }));
@@ -29,6 +33,12 @@ export class Details {
     const scroll = this.box.scrollTop;
     replace(this.box, { span: () => this.#span(thing), commit: () => this.#commit(thing), call: () => drawCall(this.app, thing), effect: () => this.#effect(thing), run: () => this.#run(thing) }[selected.kind]());
     this.box.scrollTop = again ? scroll : 0;
+  }
+
+  #said(thing) {
+    if (!thing) return JSON.stringify([this.app.run, this.app.model.runs.get(this.app.run)]);
+    const call = thing.kind === 'call' ? callOf(this.app.model, thing) : undefined;
+    return JSON.stringify([thing, call, thing.kind === 'phase' ? this.app.model.commitsOf(thing.id).length : 0]);
   }
 
   #run(run) {

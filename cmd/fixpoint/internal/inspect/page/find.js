@@ -34,7 +34,7 @@ export class Find {
     app.on('model', () => {
       this.finder.stale = true;
       if (this.input.value || active(app.found.filters)) this.#later();
-      this.#choices();
+      this.choosing ??= setTimeout(() => this.#choices(), 1000);
     });
   }
 
@@ -46,6 +46,8 @@ export class Find {
   }
 
   #choices() {
+    clearTimeout(this.choosing);
+    this.choosing = undefined;
     for (const select of this.selects) {
       const name = select.dataset.filter;
       const values = this.finder.choices(name).concat(name === 'kind' ? ['commit'] : []);

@@ -5,6 +5,7 @@ import { byId, el, replace } from './dom.js';
 import { outcomePill } from './strips.js';
 import { brief, clean, count, line, number, phaseName, status } from './words.js';
 
+const troubles = new Set(['skipped', 'failed', 'dropped', 'error', 'timed_out', 'warning']);
 const most = 300; // rows that are drawn before "show more"
 
 /** Lists draws the list that is in view. */
@@ -14,11 +15,23 @@ export class Lists {
     app.on('run', () => this.draw());
     app.on('tab', () => this.draw());
     app.on('select', () => this.#mark());
-    app.on('model', (what) => (what.runs.has(app.run) || app.tab === 'notes') && this.draw());
+    app.on('model', () => ['calls', 'effects', 'notes'].includes(app.tab) && this.said !== this.#said() && this.draw());
+  }
+
+  // What the list in view says, so that nothing is drawn again for news of other things.
+  #said() {
+    const { model, run, tab } = this.app;
+    if (tab === 'notes') return JSON.stringify([tab, run, model.dropped, model.notes.length, this.#warnings().length]);
+    return JSON.stringify([tab, run, (model.folder(run)[tab] ?? []).map((item) => [item.id, item.status, item.outcome, item.error])]);
+  }
+
+  #warnings() {
+    return [...this.app.model.spans.values()].filter((s) => s.run === this.app.run && s.text && troubles.has(s.status));
   }
 
   draw() {
     const folder = this.app.model.folder(this.app.run);
+    this.said = this.#said();
     switch (this.app.tab) {
       case 'calls': this.#list('calls', folder.calls, 'This run called no tools.', (call) => this.#call(call)); break;
       case 'effects': this.#list('effects', folder.effects, 'This run had no effects.', (effect) => this.#effect(effect)); break;
@@ -67,7 +80,7 @@ export class Lists {
 
   #notes() {
     const { model } = this.app;
-    const warnings = [...model.spans.values()].filter((s) => s.run === this.app.run && s.text && ['skipped', 'failed', 'dropped', 'error', 'timed_out', 'warning'].includes(s.status));
+    const warnings = this.#warnings();
     this.nodes = [];
     replace(byId('panel-notes'),
       el('h3', { text: 'The recording' }),

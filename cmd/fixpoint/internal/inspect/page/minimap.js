@@ -31,10 +31,12 @@ export class Minimap {
   stale() {
     if (this.waiting) return;
     this.waiting = true;
-    requestAnimationFrame(() => setTimeout(() => {
+    const rest = (this.drawn ?? 0) + 200 - performance.now(); // a run that goes on changes all the time
+    setTimeout(() => requestAnimationFrame(() => setTimeout(() => {
       this.waiting = false;
       this.#draw();
-    }));
+      this.drawn = performance.now();
+    })), Math.max(0, rest));
   }
 
   #range() {

@@ -10,20 +10,25 @@ export class RunList {
     this.app = app;
     this.box = byId('runs');
     this.nodes = new Map();
+    this.most = 300; // runs that are drawn
     this.box.addEventListener('keydown', (event) => this.#key(event));
     app.on('run', () => this.#mark());
-    app.on('model', () => this.draw());
+    app.on('model', () => {
+      this.timer ??= setTimeout(() => this.draw(), 200); // a run that goes on changes all the time
+    });
   }
 
   draw() {
+    clearTimeout(this.timer);
+    this.timer = undefined;
     const { model } = this.app;
     byId('runs-title').textContent = count(model.runs.size, 'run');
     this.nodes.clear();
-    replace(this.box, model.order.map(({ id, depth }, i) => {
+    replace(this.box, model.order.slice(0, this.most).map(({ id, depth }, i) => {
       const node = this.#row(model.runs.get(id), depth, i);
       this.nodes.set(id, node);
       return node;
-    }));
+    }), model.order.length > this.most ? el('button', { type: 'button', class: 'link', text: `show ${count(model.order.length - this.most, 'more', 'more')}`, on: { click: () => this.#more() } }) : null);
     this.#mark();
   }
 
@@ -50,6 +55,11 @@ export class RunList {
       node.setAttribute('aria-selected', String(on));
       if (on) this.box.setAttribute('aria-activedescendant', node.id);
     }
+  }
+
+  #more() {
+    this.most += 1000;
+    this.draw();
   }
 
   #show(id) {

@@ -43,7 +43,11 @@ function follow(url, on, have) {
     if (patch.live === false) end();
   });
   events.addEventListener('open', () => on.state('open'));
-  events.addEventListener('error', () => on.state('lost'));
+  events.addEventListener('error', () => {
+    on.state('lost');
+    // A browser comes back by itself, except to a server that answered with an error.
+    if (events.readyState === EventSource.CLOSED) setTimeout(() => follow(url, on, have), 2000);
+  });
   const end = () => {
     events.close();
     on.state('ended');

@@ -16,7 +16,7 @@ export class StatePane {
     this.open = new Set(); // keys that are open
     app.on('revision', () => this.stale());
     app.on('tab', () => this.stale());
-    app.on('model', (what) => what.runs.has(app.run) && this.stale());
+    app.on('model', () => app.tab === 'state' && this.said !== this.#said() && this.stale());
   }
 
   /** stale draws once in the next frame, however often the revision moves until then. */
@@ -28,9 +28,13 @@ export class StatePane {
     });
   }
 
+  // What is drawn follows from the commit alone, since those before it do not change.
+  #said() { return JSON.stringify([this.app.run, this.app.rev, this.app.model.commitAt(this.app.run, this.app.rev)]); }
+
   draw() {
     const { model, run, rev } = this.app;
     if (run === undefined) return;
+    this.said = this.#said();
     const commit = model.commitAt(run, rev);
     const history = model.history(run);
     const changes = commit ? history.changes(commit) : [];

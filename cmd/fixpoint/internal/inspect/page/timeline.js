@@ -29,7 +29,7 @@ export class Timeline {
     this.nodes = new Map(); // "kind id" -> elements that show it
     this.width = 0;
     this.follow = false;
-    this.steered = 0; // when the page itself scrolled last
+    this.followed = 0; // how far down following has scrolled
     this.box.addEventListener('scroll', () => this.#scrolled(), { passive: true });
     this.box.addEventListener('click', (event) => this.#clicked(event));
     new ResizeObserver(() => this.#resized()).observe(this.box);
@@ -147,10 +147,9 @@ export class Timeline {
   }
 
   #scrolled() {
-    if (this.follow && performance.now() - this.steered > 400) {
-      const bottom = this.box.scrollTop + this.box.clientHeight >= this.offsets.total - 40;
-      if (!bottom) this.setFollow(false);
-    }
+    // Following only ever scrolls down: what goes up is somebody who wants to read.
+    const { scrollTop, clientHeight } = this.box;
+    if (this.follow && scrollTop < this.followed - 4 && scrollTop + clientHeight < this.offsets.total - 40) this.setFollow(false);
     if (!this.frame) {
       this.frame = requestAnimationFrame(() => {
         this.frame = 0;
@@ -205,8 +204,8 @@ export class Timeline {
   }
 
   #bottom() {
-    this.steered = performance.now();
     this.box.scrollTop = this.offsets.total;
+    this.followed = this.box.scrollTop;
     this.draw();
   }
 
