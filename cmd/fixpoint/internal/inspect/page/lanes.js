@@ -8,7 +8,7 @@ export const size = { head: 30, title: 22, lane: 24, pad: 8, gap: 8, action: 34,
  * parts sorts what is below a phase's span into blocks: hooks, gates, rounds with their
  * actions, effects and the rest.
  */
-export function parts(model, phase) {
+function parts(model, phase) {
   const found = { hooks: [], gates: [], rounds: [], effects: [], others: [] };
   for (const span of model.below(phase.id)) {
     switch (span.kind) {

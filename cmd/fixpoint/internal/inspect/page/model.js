@@ -122,7 +122,6 @@ export class Model {
       const folder = this.folder(span.run);
       if (span.kind === 'run') folder.span ??= span;
       else if (span.parent === undefined || !this.spans.has(span.parent)) folder.loose.push(span);
-      folder.size++;
     }
     changed.runs.add(span.run);
   }
@@ -243,7 +242,6 @@ class Folder {
     this.calls = [];
     this.effects = [];
     this.history = undefined;
-    this.size = 0;
   }
 }
 

@@ -110,7 +110,7 @@ class CardRow {
 }
 
 /** columns is how many rounds fit beside each other in a card. */
-export const columns = (width, depth) => Math.max(1, Math.floor((width - 40 - depth * 18) / size.roundWidth));
+const columns = (width, depth) => Math.max(1, Math.floor((width - 40 - depth * 18) / size.roundWidth));
 
 /** extent is the first beginning and the last end of spans. */
 export function extent(spans) {

@@ -56,6 +56,7 @@ export class Tabs {
       document.documentElement.style.setProperty('--side', wide + 'px');
       bar.setAttribute('aria-valuenow', String(wide));
     };
+    bar.setAttribute('aria-valuenow', String(byId('panels').clientWidth));
     bar.addEventListener('pointerdown', (event) => bar.setPointerCapture(event.pointerId));
     bar.addEventListener('pointermove', (event) => event.buttons === 1 && set(window.innerWidth - event.clientX));
     bar.addEventListener('keydown', (event) => {
