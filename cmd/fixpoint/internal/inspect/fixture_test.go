@@ -10,7 +10,7 @@ func richView() *view {
 	r.rev = 3
 	top := r.begin("run-1", "editor", "Rename the configuration loader and update everything that calls it", "",
 		change{Key: "plan.current", Value: map[string]any{"goal": "none yet", "steps": []string{}}},
-		change{Key: "user.name", Value: "Robin"},
+		change{Key: "user.name", Value: "the operator"},
 		change{Key: "vault.token", Hidden: true},
 		change{Key: "log", Value: []string{"thread opened"}},
 	)
@@ -90,7 +90,7 @@ func richStepOne(r *recorder, top *span) {
 }
 
 func model(r *recorder, step *span, length float64, in, out int) {
-	s := r.open(step, "model", "sonnet-large")
+	s := r.open(step, "model", "large-model")
 	r.now += length
 	s.Facts = map[string]any{"tokens_in": in, "tokens_out": out, "stop": "tool_use"}
 	r.close(s)
@@ -180,8 +180,8 @@ func askedCall(r *recorder, step *span) {
 	r.close(s)
 	c.Outcome, c.Result = "ok", "deployed"
 	c.Votes = []vote{{1, "confirm", "ask", "ask", "deploying needs a person"}, {1, "permission", "rules", "abstain", ""}}
-	c.Tickets = []ticket{{"run-1/1/call_3/confirm", "confirm", "Deploy to staging?", "confirm", true, true, "Robin", "the window is open"}}
-	c.Why = []string{"Nobody approved, and confirm asked, so the run waited for a person.", "Robin approved after 4.2 s: the window is open.", "The call ran."}
+	c.Tickets = []ticket{{"run-1/1/call_3/confirm", "confirm", "Deploy to staging?", "confirm", true, true, "the operator", "the window is open"}}
+	c.Why = []string{"Nobody approved, and confirm asked, so the run waited for a person.", "The operator approved after 4.2 s: the window is open.", "The call ran."}
 }
 
 func delegatedCall(r *recorder, step *span) {

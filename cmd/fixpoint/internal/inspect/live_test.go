@@ -49,7 +49,7 @@ func TestLive(t *testing.T) {
 	// An open span is drawn as running, and becomes what it came to.
 	open := r.open(top, "step", "step 7")
 	open.Step = 7
-	model := r.open(open, "model", "sonnet-large")
+	model := r.open(open, "model", "large-model")
 	s.send(t, patch{Spans: []*span{open, model}})
 	p.until(`document.querySelector('.line-model .bar.open')`)
 	r.now += 1_500_000
