@@ -15,6 +15,7 @@ import (
 type exporter struct {
 	out   *sink
 	any   bool
+	flows uint64        // arrows so far
 	first time.Time     // that was seen
 	ahead time.Duration // of first since the beginning of its day
 }
@@ -29,6 +30,8 @@ type chromeEvent struct {
 	Pid   uint32         `json:"pid"`
 	Tid   uint32         `json:"tid"`
 	Scope string         `json:"s,omitempty"`
+	ID    uint64         `json:"id,omitempty"` // of an arrow, which has two ends
+	Bind  string         `json:"bp,omitempty"`
 	Args  map[string]any `json:"args,omitempty"`
 }
 
@@ -102,7 +105,7 @@ func (x *exporter) run(c *course, s *span) *lane {
 		l.tid = delegateTids + hash(c.id)%delegateTids
 	} else if !c.lanes.named {
 		c.lanes.named = true
-		x.write(chromeEvent{Name: "process_name", Ph: "M", Pid: c.lanes.pid, Args: map[string]any{"name": name}}, s.start)
+		x.write(s.start, chromeEvent{Name: "process_name", Ph: "M", Pid: c.lanes.pid, Args: map[string]any{"name": name}})
 	}
 	c.lanes.runs[c.id] = l
 	x.thread(c, l, name, s.start)
@@ -125,8 +128,8 @@ func (x *exporter) free(c *course, s *span) *lane {
 }
 
 func (x *exporter) thread(c *course, l *lane, name string, at time.Time) {
-	x.write(chromeEvent{Name: "thread_name", Ph: "M", Pid: c.lanes.pid, Tid: l.tid, Args: map[string]any{"name": name}}, at)
-	x.write(chromeEvent{Name: "thread_sort_index", Ph: "M", Pid: c.lanes.pid, Tid: l.tid, Args: map[string]any{"sort_index": l.tid}}, at)
+	x.write(at, chromeEvent{Name: "thread_name", Ph: "M", Pid: c.lanes.pid, Tid: l.tid, Args: map[string]any{"name": name}})
+	x.write(at, chromeEvent{Name: "thread_sort_index", Ph: "M", Pid: c.lanes.pid, Tid: l.tid, Args: map[string]any{"sort_index": l.tid}})
 }
 
 // span writes a span that is over.
@@ -148,7 +151,7 @@ func (x *exporter) span(c *course, s *span) {
 		name = strings.TrimSpace(string(s.kind) + " " + name)
 	}
 	dur := micros(s.end.Sub(s.start))
-	x.write(chromeEvent{Name: name, Cat: s.kind, Ph: "X", Ts: x.since(s.start), Dur: &dur, Pid: c.lanes.pid, Tid: s.lane.tid, Args: args}, s.start)
+	x.write(s.start, chromeEvent{Name: name, Cat: s.kind, Ph: "X", Ts: x.since(s.start), Dur: &dur, Pid: c.lanes.pid, Tid: s.lane.tid, Args: args})
 }
 
 // slept writes that a run was suspended.
@@ -158,10 +161,25 @@ func (x *exporter) slept(c *course, from, to time.Time) {
 	x.span(c, s)
 }
 
+// round writes a pass of the action loop, which lies in its phase.
+func (x *exporter) round(c *course, number int, from, to time.Time, actions int) {
+	s := &span{kind: roundKind, name: fmt.Sprint("round ", number), start: from, end: to, lane: c.run.lane}
+	s.know("actions", actions)
+	x.span(c, s)
+}
+
+// arrow writes that one span led to another. Both ends are written or none is.
+func (x *exporter) arrow(c *course, name string, from, to *span) {
+	x.flows++
+	end := func(ph, bind string, s *span) chromeEvent {
+		return chromeEvent{Name: name, Cat: "flow", Ph: ph, Ts: x.since(s.start), Pid: c.lanes.pid, Tid: s.lane.tid, ID: uint64(c.lanes.pid)<<20 + x.flows, Bind: bind}
+	}
+	x.write(from.start, end("s", "", from), end("f", "e", to))
+}
+
 // instant writes something that took no time.
-func (x *exporter) instant(c *course, name, text string, at time.Time) {
-	x.write(chromeEvent{Name: name, Ph: "i", Ts: x.since(at), Pid: c.lanes.pid, Tid: c.run.lane.tid, Scope: "t",
-		Args: map[string]any{"text": oneLine(text)}}, at)
+func (x *exporter) instant(c *course, name string, at time.Time, args map[string]any) {
+	x.write(at, chromeEvent{Name: name, Ph: "i", Ts: x.since(at), Pid: c.lanes.pid, Tid: c.run.lane.tid, Scope: "t", Args: args})
 }
 
 // since is a time as the file has it: from the beginning of the first day on, so that
@@ -179,18 +197,26 @@ func (x *exporter) start(at time.Time) {
 	}
 }
 
-func (x *exporter) write(e chromeEvent, at time.Time) {
+// write writes entries, all of them or none.
+func (x *exporter) write(at time.Time, entries ...chromeEvent) {
 	x.start(at)
-	raw, err := json.Marshal(e)
-	if err != nil {
-		return // facts are texts, numbers and flags
+	var piece []byte
+	for i, e := range entries {
+		raw, err := json.Marshal(e)
+		if err != nil {
+			return // facts are texts, numbers and flags
+		}
+		if x.any || i > 0 {
+			piece = append(piece, ",\n"...)
+		}
+		piece = append(piece, raw...)
 	}
 	if !x.any {
 		x.any = true
-		x.out.must(append(x.head(), raw...)) // what follows begins with a comma
+		x.out.must(append(x.head(), piece...)) // what follows begins with a comma
 		return
 	}
-	x.out.put(append([]byte(",\n"), raw...))
+	x.out.put(piece)
 }
 
 func (x *exporter) head() []byte {
@@ -201,10 +227,14 @@ func (x *exporter) head() []byte {
 	return fmt.Appendf(nil, "{\"displayTimeUnit\":\"ms\",\"otherData\":{\"zero\":%q},\"traceEvents\":[\n", zero)
 }
 
-// end completes the file.
-func (x *exporter) end() {
+// end completes the file, and says how much is missing in it.
+func (x *exporter) end(events int) {
 	if !x.any {
 		x.out.must(x.head())
 	}
-	x.out.must([]byte("\n]}\n"))
+	missing := ""
+	if pieces := x.out.lost(); events+pieces > 0 {
+		missing = fmt.Sprintf(",\"dropped\":{\"events\":%d,\"pieces\":%d}", events, pieces)
+	}
+	x.out.must([]byte("\n]" + missing + "}\n"))
 }

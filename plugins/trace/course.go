@@ -22,6 +22,10 @@ type course struct {
 	waits                   map[string]*span  // by ticket
 	names                   map[string]string // of tools by call id
 
+	// A round is told of when it is over. It began with the first of its actions, and
+	// after the round before.
+	pass, passed time.Time
+
 	// Hooks and gates are told of when all of them are over. They began when what
 	// came before was over.
 	since time.Time

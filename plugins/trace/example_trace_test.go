@@ -41,15 +41,15 @@ func Example() {
 	//     0.0170     model: 1 message, 1 tool
 	//     0.0190     model answered in 2ms, 0 tokens in and 0 out, asks for 1 call
 	//     0.0230     after_inference: 1 hook
-	//     0.0230       hook loopguard/after_inference/0 took 1ms
+	//     0.0240       hook loopguard/after_inference/0 took 1ms
 	//     0.0280     after_inference took 5ms
 	//     0.0300     call look c1
 	//     0.0300       tool_gate: 1 gate
-	//     0.0300         gate loopguard/tool_gate/0 says abstain in 1ms
+	//     0.0310         gate loopguard/tool_gate/0 says abstain in 1ms
 	//     0.0340         gates: abstain by default
 	//     0.0350       tool_gate took 5ms
 	//     0.0390       before_tool_execute: 1 hook
-	//     0.0390         hook loopguard/before_tool_execute/0 took 1ms
+	//     0.0400         hook loopguard/before_tool_execute/0 took 1ms
 	//     0.0450       before_tool_execute took 6ms
 	//     0.0550     call look c1: ok in 25ms, its body 1ms
 	//     0.0610   step 1 took 53ms
@@ -57,7 +57,7 @@ func Example() {
 	//     0.0740     model: 3 messages, 1 tool
 	//     0.0760     model answered in 2ms, 0 tokens in and 0 out
 	//     0.0800     after_inference: 1 hook
-	//     0.0800       hook loopguard/after_inference/0 took 1ms
+	//     0.0810       hook loopguard/after_inference/0 took 1ms
 	//     0.0860     after_inference took 6ms
 	//     0.0920   step 2 took 27ms
 	//     0.1010 run ended: natural, after 101ms

@@ -34,14 +34,19 @@ func story(data []byte) (events []engine.Event) {
 		now = now.Add(time.Duration(next(256)) * time.Millisecond)
 		h := engine.Header{Time: now, Run: name(), Parent: name(), Agent: name(), Step: next(3), Phase: phase.Phase(next(10))}
 		took := time.Duration(next(256)-10) * time.Millisecond
+		when := now.Add(time.Duration(next(256)-128) * time.Millisecond)
+		var retries []engine.Retry
+		for range next(3) {
+			retries = append(retries, engine.Retry{Began: when.Add(time.Duration(next(256)) * time.Millisecond), Duration: time.Duration(next(256)-10) * time.Millisecond})
+		}
 		call := inference.ToolCall{ID: name(), Name: name()}
 		ticket := gate.Ticket{ID: name(), Call: name()}
 		events = append(events, []engine.Event{
 			engine.RunStarted{Header: h, Input: name()}, engine.RunFinished{Header: h}, engine.RunSuspended{Header: h}, engine.RunResumed{Header: h},
 			engine.StepStarted{Header: h}, engine.StepFinished{Header: h}, engine.PhaseStarted{Header: h, Call: name(), Hooks: next(3)},
-			engine.PhaseFinished{Header: h, Rounds: next(2)}, engine.HookFinished{Header: h, Hook: name(), Tier: next(2), Duration: took},
-			engine.Conflict{Header: h}, engine.Committed{Header: h}, engine.RoundFinished{Header: h}, engine.ActionFinished{Header: h, Duration: took},
-			engine.EffectFinished{Header: h, ID: effects.ID{Run: name()}, Duration: took}, engine.GateVoted{Header: h, Gate: name(), Duration: took},
+			engine.PhaseFinished{Header: h, Rounds: next(2)}, engine.HookFinished{Header: h, Hook: name(), Tier: next(2), Began: when, Duration: took, Retries: retries},
+			engine.Conflict{Header: h}, engine.Committed{Header: h}, engine.RoundFinished{Header: h}, engine.ActionFinished{Header: h, Began: when, Duration: took, Retries: retries},
+			engine.EffectFinished{Header: h, ID: effects.ID{Run: name()}, Duration: took}, engine.GateVoted{Header: h, Gate: name(), Began: when, Duration: took},
 			engine.GateResolved{Header: h}, engine.GateClashed{Header: h}, engine.CallEdited{Header: h}, engine.TicketOpened{Header: h, Ticket: ticket},
 			engine.TicketAnswered{Header: h, Ticket: name(), Call: name()}, engine.ToolStarted{Header: h, Call: call},
 			engine.ToolFinished{Header: h, Call: call, Duration: took}, engine.InferenceStarted{Header: h}, engine.InferenceChunk{Header: h},

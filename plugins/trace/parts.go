@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,7 +16,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 	case engine.HookFinished:
 		t.hook(c, h, e)
 	case engine.GateVoted:
-		began := c.together("gates")
+		began := known(e.Began, c.together("gates"))
 		s := t.past(c, gateKind, e.Gate, c.here(""), began, ended(began, e.Duration, h.Time), func(s *span) {
 			s.know("decision", e.Decision.String())
 			s.fail(e.Error)
@@ -22,15 +24,7 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 		})
 		t.say(c, s, began, "gate %s says %s in %s%s%s", e.Gate, e.Decision, took(s), then(": ", e.Reason), then(", failed: ", e.Error))
 	case engine.ActionFinished:
-		parent := c.here("")
-		began := later(h.Time.Add(-max(0, e.Duration)), parent.start)
-		s := t.past(c, actionKind, e.Action, parent, began, h.Time, func(s *span) {
-			s.know("plugin", e.Plugin)
-			s.know("round", e.Round)
-			s.know("status", string(e.Status))
-			s.fail(e.Error)
-		})
-		t.say(c, s, began, "action %s of %s took %s in round %d%s", e.Action, e.Plugin, length(e.Duration), e.Round, then(", "+string(e.Status)+": ", e.Error))
+		t.action(c, h, e)
 	case engine.EffectFinished:
 		t.effect(c, h, e)
 	case engine.TicketOpened:
@@ -49,9 +43,47 @@ func (t *Trace) plugins(c *course, h engine.Header, e engine.Event) bool {
 	return true
 }
 
+func (t *Trace) action(c *course, h engine.Header, e engine.ActionFinished) {
+	parent := c.here("")
+	began := later(known(e.Began, h.Time.Add(-max(0, e.Duration))), parent.start)
+	if c.pass.IsZero() || began.Before(c.pass) {
+		c.pass = began
+	}
+	s := t.tries(c, actionKind, e.Action, parent, began, h.Time, e.Duration, e.Retries, func(s *span) {
+		s.know("plugin", e.Plugin)
+		s.know("round", e.Round)
+		s.know("status", string(e.Status))
+		s.fail(e.Error)
+	})
+	t.say(c, s, began, "action %s of %s took %s in round %d%s", e.Action, e.Plugin, length(e.Duration), e.Round, then(", "+string(e.Status)+": ", e.Error))
+}
+
+// tries are the spans of what was called once, or again after conflicts; took is how long
+// all the calls were. It returns the first.
+func (t *Trace) tries(c *course, k kind, name string, parent *span, began, told time.Time, took time.Duration, retries []engine.Retry, know func(*span)) *span {
+	for _, r := range retries {
+		took -= max(0, r.Duration)
+	}
+	first := t.past(c, k, name, parent, began, ended(began, max(0, took), told), know)
+	before := first
+	for i, r := range retries {
+		from := later(r.Began, before.end)
+		again := t.past(c, k, name+", retry", parent, from, ended(from, max(0, r.Duration), told), func(s *span) {
+			know(s)
+			s.know("try", i+2)
+		})
+		if t.chrome != nil {
+			t.chrome.arrow(c, "retry", before, again)
+		}
+		before = again
+	}
+	return first
+}
+
 func (t *Trace) hook(c *course, h engine.Header, e engine.HookFinished) {
-	began := c.together("hooks of tier " + number(e.Tier))
-	s := t.past(c, hookKind, e.Hook, c.here(""), began, ended(began, e.Duration, h.Time), func(s *span) {
+	parent := c.here("")
+	began := later(known(e.Began, c.together("hooks of tier "+number(e.Tier))), parent.start)
+	s := t.tries(c, hookKind, e.Hook, parent, began, h.Time, e.Duration, e.Retries, func(s *span) {
 		s.know("tier", e.Tier)
 		s.know("status", string(e.Status))
 		if e.Calls > 1 {
@@ -83,7 +115,7 @@ func (t *Trace) effect(c *course, h engine.Header, e engine.EffectFinished) {
 	parent := c.here("")
 	// One that was delivered in the background is told of when the run is at its end.
 	beside := parent == c.run
-	began := later(h.Time.Add(-max(0, e.Duration)), parent.start)
+	began := later(known(e.Began, h.Time.Add(-max(0, e.Duration))), parent.start)
 	text, marked := t.marked, t.marked != ""
 	s := t.begin(c, effectKind, e.Effect, parent, began)
 	s.beside = beside
@@ -93,7 +125,7 @@ func (t *Trace) effect(c *course, h engine.Header, e engine.EffectFinished) {
 	if marked {
 		s.know("mark", clip(text))
 	}
-	t.end(c, s, h.Time)
+	t.end(c, s, ended(began, max(0, e.Duration), h.Time))
 	if marked {
 		t.say(c, s, h.Time, "mark of %s: %s", e.Plugin, clip(text))
 		return
@@ -122,9 +154,21 @@ func (t *Trace) answered(c *course, h engine.Header, e engine.TicketAnswered) {
 func (t *Trace) notes(c *course, h engine.Header, e engine.Event) {
 	note := func(call, name, format string, args ...any) { t.note(c, h, c.here(call), name, format, args...) }
 	switch e := e.(type) {
+	case engine.Committed:
+		if t.chrome != nil {
+			t.chrome.instant(c, fmt.Sprint("commit ", h.Revision), h.Time, committed(e))
+		}
 	case engine.Conflict:
 		note("", "conflict", "conflict over %s: %s before %s, which was %s", e.Key+then("/", e.Entry), e.Winner, e.Loser, e.Fate)
 	case engine.RoundFinished:
+		if t.chrome != nil && c.phase != nil {
+			from := later(c.passed, c.phase.start)
+			if !c.pass.IsZero() {
+				from = later(from, c.pass)
+			}
+			t.chrome.round(c, e.Round, from, later(h.Time, from), e.Actions)
+		}
+		c.pass, c.passed = time.Time{}, h.Time
 		note("", "round", "round %d: %s", e.Round, count(e.Actions, "action"))
 	case engine.GateResolved:
 		why := string(e.Cause)
@@ -157,9 +201,37 @@ func (t *Trace) notes(c *course, h engine.Header, e engine.Event) {
 func (t *Trace) note(c *course, h engine.Header, in *span, name, format string, args ...any) {
 	text := sayf(format, args...)
 	if t.chrome != nil {
-		t.chrome.instant(c, name, text, h.Time)
+		t.chrome.instant(c, name, h.Time, map[string]any{"text": oneLine(text)})
 	}
 	t.line(c, in, in.depth+1, h.Time, text)
+}
+
+// committed is what the picture tells of a commit.
+func committed(e engine.Committed) map[string]any {
+	args := map[string]any{"revision": e.Revision}
+	if e.Retry {
+		args["retry"] = true
+	}
+	keys := make([]string, 0, mostKeys)
+	for _, w := range e.Writes {
+		if text := clip(w.Plugin + ": " + w.Key + then("/", w.Entry)); len(keys) < mostKeys && !slices.Contains(keys, text) {
+			keys = append(keys, text)
+		}
+	}
+	args["writes"] = len(e.Writes)
+	args["keys"] = strings.Join(keys, ", ")
+	return args
+}
+
+// mostKeys is how many keys of a commit the picture tells of.
+const mostKeys = 20
+
+// known is a time that was told, or else one that it is guessed to be.
+func known(told, guess time.Time) time.Time {
+	if told.IsZero() {
+		return guess
+	}
+	return told
 }
 
 // ended is when something was over that was told of later.

@@ -18,6 +18,7 @@ const (
 	bodyKind   kind = "body"
 	hookKind   kind = "hook"
 	gateKind   kind = "gate"
+	roundKind  kind = "round"
 	actionKind kind = "action"
 	effectKind kind = "effect"
 	waitKind   kind = "wait"

@@ -80,6 +80,7 @@ type Trace struct {
 	text    *sink
 	lines   *sink
 	headed  bool // the lines have their header
+	missing int  // events that were not written
 	chrome  *exporter
 	courses map[string]*course // open runs by id
 	roots   int                // of which nobody has delegated to
@@ -107,7 +108,7 @@ func New(o Options) *Trace {
 	}
 	t.text, t.lines = open("text", o.Text), open("lines", o.Lines)
 	if t.text != nil {
-		t.text.notice = func(n int) []byte { return fmt.Appendf(nil, "(%s missing)\n", count(n, "line")) }
+		t.text.notice = func(n int) []byte { return fmt.Appendf(nil, "(%s missing)\n", count(n, "piece")) }
 	}
 	if t.lines != nil {
 		t.lines.notice = droppedEvents
@@ -157,11 +158,7 @@ func (t *Trace) Observe(e engine.Event) {
 
 // take writes an event down, or that the trace ends.
 func (t *Trace) take(in entry) {
-	if in.lost > 0 {
-		for _, s := range t.sinks {
-			s.lose(in.lost)
-		}
-	}
+	t.lose(in.lost)
 	if in.event == nil {
 		t.abandon()
 		if t.lines != nil {
@@ -171,16 +168,14 @@ func (t *Trace) take(in entry) {
 			t.text.tell()
 		}
 		if t.chrome != nil {
-			t.chrome.end()
+			t.chrome.end(t.missing)
 		}
 		return
 	}
 	e, line, err := t.censor.detailed(in.event)
 	if err != nil {
 		t.fault(fmt.Errorf("trace: an event is missing: %w", err))
-		for _, s := range t.sinks {
-			s.lose(1)
-		}
+		t.lose(1)
 		return
 	}
 	if t.lines != nil {
@@ -193,6 +188,14 @@ func (t *Trace) take(in entry) {
 	if t.text != nil || t.chrome != nil {
 		t.marked = t.censor.text(in.mark)
 		t.walk(e)
+	}
+}
+
+// lose notes that events are missing for all writers.
+func (t *Trace) lose(events int) {
+	t.missing += events
+	for _, s := range t.sinks {
+		s.lose(events)
 	}
 }
 
