@@ -3,11 +3,13 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync/atomic"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/plugins/trace"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -17,6 +19,10 @@ func stepRows() []Row {
 		ID: "P10", Case: "hooks=8/calls=2/gates=3", Name: "a step: 8 hooks, 2 calls, 3 gates, observed",
 		Baseline: "its parts, each alone", Impl: "parts", Limit: 1.3,
 		Work: WholeStep(), Base: StepParts(),
+	}, {
+		ID: "P10", Case: "trace=on", Name: "the same step with a trace of it written",
+		Baseline: "the same step, its events counted", Impl: "counted", Limit: 1.5,
+		Work: TracedStep(), Base: WholeStep(),
 	}}
 }
 
@@ -73,10 +79,20 @@ func (c *counter) Observe(engine.Event) { c.seen.Add(1) }
 // WholeStep is the work of a step of a run: a model that answers at once with two tool
 // calls, tools that do nothing, the plugins of stepPlugins, and an observer that counts
 // the events. n steps are one run, so that its start and its end are an n-th of a step.
-func WholeStep() Work {
+func WholeStep() Work { return observedStep(func() engine.Observer { return &counter{} }) }
+
+// TracedStep is the work of WholeStep with a trace that writes its lines to nowhere. Its
+// encoding is beside the run, on another processor if there is one: what is measured is
+// what it takes from the run. A run of this kind is faster than any encoding, so that
+// events are dropped when too many wait.
+func TracedStep() Work {
+	return observedStep(func() engine.Observer { return trace.New(trace.Options{Lines: io.Discard}) })
+}
+
+// observedStep is the work of WholeStep with an observer.
+func observedStep(observer func() engine.Observer) Work {
 	return func(measure func(func(int) error) error) error {
-		seen := &counter{}
-		eng, err := NewEngine(CallingModel(stepCalls), []engine.Observer{seen}, stepPlugins()...)
+		eng, err := NewEngine(CallingModel(stepCalls), []engine.Observer{observer()}, stepPlugins()...)
 		if err != nil {
 			return err
 		}
