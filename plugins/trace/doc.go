@@ -17,24 +17,36 @@
 // waiting for people is in none of these, and has lines of its own.
 //
 // In the Chrome file a run is a process, and each agent that it delegates to a thread
-// of it; what happens at the same time is on threads of its own. All ids come from
+// of it; what happens at the same time is on threads of its own. What was called again
+// after a conflict has a span for each try, with an arrow from one to the next; commits
+// are marks with their revisions. All ids come from
 // those of the runs and from the order of a run's events, so a run that is resumed, in
 // this process or another, continues the picture.
 //
 // # Where times come from
 //
 // All of it is from the engine's events and their clock, so it is as exact as they
-// are. The engine tells how long a hook or gate took and not when it began: it is shown
-// as beginning when all of its tier did. Background effects are told of at the end of
-// a run, and what a commit wrote is only in the lines. Events that were kept, read
-// with engine.UnmarshalEvent, can be given to Observe and give the same pictures, but
-// for the texts of marks.
+// are. Background effects are told of at the end of a run. Events that were kept, read
+// with Read, can be given to Observe and give the same pictures, but for the texts of
+// marks.
+//
+// # Lines
+//
+// The lines are the events with the values that were written, behind a header with the
+// version of their format; docs/trace.md in the repository explains it, and
+// docs/trace.schema.json is its schema. Read reads them.
+//
+// What they tell is bounded, and Rules hide what nobody is to see: without any, the
+// values of members such as "password", and what looks like a credential. The rules hold
+// for all three writers. Detailed applies them to one event.
 //
 // # Writers
 //
-// Observe never waits: each writer has a goroutine, which is there while there is
-// something to write, and a buffer. What does not fit, or comes after a writer failed,
-// is dropped, and Err and Close say so. Only Close waits for the writers.
+// Observe never waits: it queues the event. One goroutine encodes what is queued, and
+// each writer has another; they are there while there is something to do. A codec of the
+// application runs in the first alone, so that one that is slow or hangs is not felt by
+// the run. What finds no place in the queue or in a writer's buffer, or comes after a
+// writer failed, is dropped, and the lines, Err and Close say so. Only Close waits.
 //
 // # Mark
 //
