@@ -12,9 +12,18 @@ import (
 
 // line returns an event's line as the rules will have it, and whether it is another one.
 func (c *censor) line(typ string, line []byte) ([]byte, bool, error) {
+	suspect := c.suspects(line)
+	if !suspect && c.bounds.allow(len(line)) && !c.mayHide(line) {
+		return line, false, nil // as most are
+	}
+	return c.walk(typ, line, suspect)
+}
+
+// walk is line for one in which there may be something to hide or to cut.
+func (c *censor) walk(typ string, line []byte, suspect bool) ([]byte, bool, error) {
 	in, changed := line, false
 	for b := c.bounds; ; b = b.narrower() {
-		p := pass{censor: c, in: in, bounds: b, suspect: c.suspects(line)}
+		p := pass{censor: c, in: in, bounds: b, suspect: suspect}
 		p.value(shapes()[typ], 0)
 		if p.err != nil {
 			return nil, true, p.err
@@ -29,6 +38,57 @@ func (c *censor) line(typ string, line []byte) ([]byte, bool, error) {
 			return nil, true, errTooLong
 		}
 	}
+}
+
+// allow reports whether nothing in a line of n bytes is too long.
+func (b bounds) allow(n int) bool {
+	within := func(limit int) bool { return limit <= 0 || n <= limit }
+	return within(b.value) && within(b.element) && within(b.event)
+}
+
+// mayHide reports whether a line may have a member that is hidden: one of their names
+// before a quotation mark. A name that is written with escapes is not found; suspects
+// finds those.
+func (c *censor) mayHide(line []byte) bool {
+	if len(c.members) == 0 {
+		return false
+	}
+	for at := 0; ; at++ {
+		next := bytes.IndexByte(line[at:], '"')
+		if next < 0 {
+			return false
+		}
+		at += next
+		end := at
+		for end > 0 && line[end-1] != '"' && plainByte(line[end-1]) == 0 {
+			end--
+		}
+		if end > 0 && c.last[line[end-1]] {
+			for _, name := range c.members {
+				if endsWith(line[:end], name) {
+					return true
+				}
+			}
+		}
+	}
+}
+
+// endsWith reports whether a text ends with a plain name.
+func endsWith(text []byte, name string) bool {
+	i := len(name)
+	for at := len(text) - 1; at >= 0 && i > 0; at-- {
+		b := plainByte(text[at])
+		if b == 0 {
+			if text[at] == '"' {
+				return false
+			}
+			continue
+		}
+		if i--; b != name[i] {
+			return false
+		}
+	}
+	return i == 0
 }
 
 // narrowest is how short the bounds may become to make an event fit.
@@ -48,7 +108,8 @@ func (b bounds) narrower() bounds {
 
 // suspects reports whether there is anything to look for in the texts of a line.
 func (c *censor) suspects(line []byte) bool {
-	return len(c.secrets) > 0 || len(c.texts) > 0 || !c.bare && (redact.Suspect(line) || bytes.Contains(line, []byte(`\u`)))
+	return len(c.secrets) > 0 || len(c.texts) > 0 || !c.bare && redact.Suspect(line) ||
+		(!c.bare || len(c.members) > 0) && bytes.Contains(line, []byte(`\u`))
 }
 
 // deepest is how deep values may lie in one another. encoding/json goes as far.

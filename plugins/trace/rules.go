@@ -60,7 +60,8 @@ var defaultMembers = []string{
 // censor applies rules. It is not changed after it was made.
 type censor struct {
 	keys    []string
-	members []string // spelled plainly
+	members []string  // spelled plainly
+	last    [256]bool // bytes that plain or other names of members end with
 	texts   []*regexp.Regexp
 	secrets []string // in all forms, to look for
 	hide    redact.Hider
@@ -94,6 +95,9 @@ func (r Rules) censor() *censor {
 			}
 		}
 	}
+	for b := range c.last {
+		c.last[b] = slices.ContainsFunc(c.members, func(name string) bool { return name[len(name)-1] == plainByte(byte(b)) })
+	}
 	for _, s := range r.Secrets {
 		if len(s) >= ShortestSecret {
 			c.secrets = append(c.secrets, s)
@@ -116,14 +120,22 @@ var plainDefaults = func() (plain []string) {
 func plainName(name string) string {
 	plain := make([]byte, 0, 64)
 	for i := range len(name) {
-		switch b := name[i]; {
-		case b >= 'A' && b <= 'Z':
-			plain = append(plain, b+'a'-'A')
-		case b >= 'a' && b <= 'z', b >= '0' && b <= '9', b >= 0x80:
+		if b := plainByte(name[i]); b != 0 {
 			plain = append(plain, b)
 		}
 	}
 	return string(plain)
+}
+
+// plainByte is a byte as plain names have it, 0 if they do not.
+func plainByte(b byte) byte {
+	switch {
+	case b >= 'A' && b <= 'Z':
+		return b + 'a' - 'A'
+	case b >= 'a' && b <= 'z', b >= '0' && b <= '9', b >= 0x80:
+		return b
+	}
+	return 0
 }
 
 // hidesKey reports whether the values of a state key are hidden.

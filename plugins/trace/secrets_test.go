@@ -224,3 +224,21 @@ func ascii(s string) bool {
 	}
 	return true
 }
+
+// Lines that are left alone are those that would come out the same.
+func FuzzShortcut(f *testing.F) {
+	f.Add(`{"a":{"API-Key\u0022":1},"token":"\n{\"to-ken\" : 1}"}`, `x {"secrets":[1]}`)
+	f.Add(`["password",{"Pass_Word_":"ghp_`+strings.Repeat("a", 36)+`"}]`, `[{"x":"{\"token\\\":1}"}]`)
+	f.Fuzz(func(t *testing.T, raw, text string) {
+		if !json.Valid([]byte(raw)) {
+			return
+		}
+		line, err := engine.MarshalEvent(engine.ToolFinished{Header: engine.Header{Run: "token", Agent: text},
+			Call: inference.ToolCall{Name: "password", Args: inference.JSON(raw)}, Result: inference.ToolResult{Content: text}})
+		require.NoError(t, err)
+		for _, rules := range []trace.Rules{{}, {Bare: true, Members: []string{"x"}}, {Bare: true}} {
+			all, most := trace.Walked(rules, "tool_finished", line)
+			require.Equal(t, string(all), string(most))
+		}
+	})
+}
