@@ -1,7 +1,10 @@
 package trace_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log"
 	"os"
 
@@ -80,4 +83,41 @@ func Example() {
 	//        1ms        1ms   1.0%        body
 	//        4ms        4ms   4.0%      step_end ×2
 	//        2ms        2ms   2.0%    run_end
+}
+
+// A trace as JSON lines, without what its rules hide, that is read again.
+func ExampleRead() {
+	var file bytes.Buffer
+	t := trace.New(trace.Options{Lines: &file, Rules: trace.Rules{Secrets: []string{"open sesame"}, Members: []string{"door"}}})
+	eng, err := engine.New(engine.Config{
+		Observers: []engine.Observer{t},
+		Model:     enginetest.NewScript(enginetest.Call("c1", "look", map[string]any{"door": 7, "apiKey": "x", "say": "open sesame!"}), enginetest.Say("done")),
+		Now:       enginetest.NewClock(enginetest.Epoch()).Now,
+		NewID:     enginetest.NewIDs("id"),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if _, err := eng.Run(context.Background(), engine.AgentSpec{ID: "scout"}, engine.Prompt("look around")); err != nil {
+		log.Fatal(err)
+	}
+	if err := errors.Join(eng.Close(context.Background()), t.Close(context.Background())); err != nil {
+		log.Fatal(err)
+	}
+	for line, err := range trace.Read(&file) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		switch e := line.Event.(type) {
+		case nil:
+			fmt.Println("version", line.Version)
+		case engine.InferenceFinished:
+			for _, call := range e.ToolCalls {
+				fmt.Println(call.Name, call.Args)
+			}
+		}
+	}
+	// Output:
+	// version 1
+	// look {"apiKey":{"$hidden":true},"door":{"$hidden":true},"say":"[hidden]!"}
 }

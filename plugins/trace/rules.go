@@ -32,8 +32,8 @@ type Rules struct {
 	Members []string
 	// Texts are hidden wherever a text has them.
 	Texts []*regexp.Regexp
-	// Secrets are hidden wherever they are, in names and ids too, also as JSON writes
-	// them. Those shorter than ShortestSecret would be found everywhere and are left alone.
+	// Secrets are hidden wherever they are, in names and ids too, and in the numbers of
+	// values, also as JSON writes them. Those shorter than ShortestSecret would be found everywhere and are left alone.
 	Secrets []string
 	// Bare leaves out the default members and the looks of credentials.
 	Bare bool
