@@ -30,20 +30,28 @@ func TestPictureOfAPhase(t *testing.T) {
 			require.GreaterOrEqual(t, i, 0, name)
 			return *spans[i].Ts / 1000, (*spans[i].Ts + *spans[i].Dur) / 1000, spans[i].Tid
 		}
-		zero, _, _ := ms("busy/step_start/0")
-		at := func(name string) []float64 {
-			from, to, tid := ms(name)
-			return []float64{from - zero, to - zero, float64(tid)}
+		const slack = 2 // the engine may take a moment
+		for name, want := range map[string]float64{
+			"busy/step_start/0": 4, "busy/step_start/1": 4, "busy/step_start/1, retry": 4, "busy/before_inference/0": 30, "busy/before_inference/1": 10,
+		} {
+			from, to, _ := ms(name)
+			require.InDelta(t, want, to-from, slack, name)
 		}
-		require.Equal(t, []float64{0, 4, 2_000_000}, at("busy/step_start/0"))
-		require.Equal(t, []float64{0, 4, 2_000_001}, at("busy/step_start/1"), "at the same time, on another lane")
-		require.Equal(t, []float64{4, 8, 2_000_000}, at("busy/step_start/1, retry"))
-		require.Equal(t, []float64{8, 38, 2_000_000}, at("busy/before_inference/0"))
-		require.Equal(t, []float64{8, 18, 2_000_001}, at("busy/before_inference/1"))
+		together := func(a, b string) {
+			fromA, _, laneA := ms(a)
+			fromB, _, laneB := ms(b)
+			require.InDelta(t, fromA, fromB, slack, "%s and %s begin at the same time", a, b)
+			require.NotEqual(t, laneA, laneB, "on lanes of their own")
+		}
+		together("busy/step_start/0", "busy/step_start/1")
+		together("busy/before_inference/0", "busy/before_inference/1")
+		first, firstEnd, firstLane := ms("busy/step_start/1")
+		again, _, againLane := ms("busy/step_start/1, retry")
+		require.GreaterOrEqual(t, again, firstEnd)
 		phaseFrom, phaseTo, main := ms("step_end")
 		for i, name := range []string{"round 1", "round 2"} {
 			from, to, tid := ms(name)
-			require.InDelta(t, 7, to-from, 0.001, "as long as its action")
+			require.InDelta(t, 7, to-from, slack, "as long as its action")
 			require.Equal(t, main, tid, "in its phase")
 			require.GreaterOrEqual(t, from, phaseFrom)
 			require.LessOrEqual(t, to, phaseTo)
@@ -65,8 +73,8 @@ func TestPictureOfAPhase(t *testing.T) {
 		}
 		require.Positive(t, commits)
 		require.Len(t, arrows, 2)
-		require.Equal(t, []float64{zero, zero + 4}, []float64{*arrows[0].Ts / 1000, *arrows[1].Ts / 1000})
-		require.Equal(t, []uint32{2_000_001, 2_000_000}, []uint32{arrows[0].Tid, arrows[1].Tid})
+		require.Equal(t, []float64{first, again}, []float64{*arrows[0].Ts / 1000, *arrows[1].Ts / 1000})
+		require.Equal(t, []uint32{firstLane, againLane}, []uint32{arrows[0].Tid, arrows[1].Tid})
 	})
 }
 
