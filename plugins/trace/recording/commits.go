@@ -125,7 +125,7 @@ func (r *Recording) committed(x *run, h engine.Header, e engine.Committed) {
 	var bodies []string // of tool calls, whose commands it has
 	for _, w := range c.Writes {
 		r.learn(w.Key, w.Op)
-		if w.Key == queueKey && w.Op == "delete" && e.Round > 0 {
+		if w.Key == queueKey && w.Op == "delete" && w.Hook != "" && e.Round > 0 {
 			if id := actionOf([]Write{w}); id != 0 {
 				x.thread.actions[id] = c
 			}

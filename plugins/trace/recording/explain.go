@@ -45,8 +45,9 @@ type Explanation struct {
 	Untold             []Revisions // between the write and what was asked about, of which the recording knows nothing
 	Notes              []string    // what else is not known, in sentences
 
-	write *commit
-	added *Change // of a list
+	write   *commit
+	added   *Change // of a list
+	several bool    // there are other threads
 }
 
 // Value is a value at some moment.
@@ -283,7 +284,7 @@ func (t *thread) checkEntry(key, entry string) error {
 }
 
 func (r *Recording) explain(t *thread, key, entry string, rev uint64) Explanation {
-	x := Explanation{Thread: t.id, Key: key, Entry: entry, Asked: rev, Value: t.value(key, entry, rev)}
+	x := Explanation{Thread: t.id, Key: key, Entry: entry, Asked: rev, Value: t.value(key, entry, rev), several: len(r.order) > 1}
 	k := t.keys[key]
 	if k == nil {
 		k = &keyLog{}

@@ -52,6 +52,15 @@ func argument(op string, v inference.JSON) string {
 	return ": " + jsonText(v)
 }
 
+// given is an argument that is not the value that came of it. An object is no number
+// that was added or word that was appended, and would not say much.
+func given(op string, v inference.JSON) string {
+	if strings.HasPrefix(string(v), "{") {
+		return ""
+	}
+	return strings.Replace(argument(op, v), ":", " with", 1)
+}
+
 // who names the writer.
 func (w *Writer) who() string {
 	plugin := clip(w.Plugin, shortText)
@@ -150,7 +159,11 @@ func (v Value) shown() string {
 // String tells the explanation in sentences, one a line, below a line that says what it
 // is about.
 func (x Explanation) String() string {
-	head := fmt.Sprintf("%s at revision %d", placeName(x.Key, x.Entry), x.Asked)
+	head := placeName(x.Key, x.Entry)
+	if x.several {
+		head += " of thread " + clip(x.Thread, shortText)
+	}
+	head += fmt.Sprintf(" at revision %d", x.Asked)
 	if len(x.Entries) == 0 && x.added == nil {
 		head += ": " + x.Value.shown()
 	}
@@ -212,9 +225,7 @@ func authors(c *commit, ws []Writer, is inference.JSON) []string {
 	last := ws[len(ws)-1]
 	text := last.who() + " " + verb(last.Op)
 	if len(ws) == 1 && last.Value != is && last.Op != "append" {
-		if arg := argument(last.Op, last.Value); arg != "" {
-			text += " with" + strings.TrimPrefix(arg, ":")
-		}
+		text += given(last.Op, last.Value)
 	}
 	text += at
 	if where := last.where(); where != "" {
@@ -271,7 +282,7 @@ func (x Explanation) turned() []string {
 	case !was.Set && !is.Set:
 		return []string{"It had no value, and has none."}
 	case !was.Set:
-		return []string{"It had no value, and is " + is.shown() + " since."}
+		return []string{"It had no value before, and became " + is.shown() + "."}
 	case !is.Set:
 		return []string{"It was " + was.shown() + ", and has no value since."}
 	case same(was, is):
@@ -357,7 +368,7 @@ func (c *commit) why(ch *Change) []string {
 		w := &ws[0]
 		text := upper(w.who()) + " " + verb(w.Op)
 		if w.Value != ch.Value && w.Op != "append" {
-			text += strings.Replace(argument(w.Op, w.Value), ":", " with", 1)
+			text += given(w.Op, w.Value)
 		}
 		if w.Retry && c.after != nil {
 			text += ", in a serial retry: " + c.after.inWords()

@@ -96,7 +96,7 @@ func hookStatus(s engine.HookStatus) string {
 func (r *Recording) hookFinished(x *run, h engine.Header, e engine.HookFinished) {
 	d, parent := x.in(h.Phase), x.within(h.Phase)
 	t := tries{kind: KindHook, name: e.Hook, started: e.Began, took: e.Duration, again: e.Retries, calls: min(e.Calls, mostTries),
-		status: hookStatus(e.Status), text: e.Error}
+		status: hookStatus(e.Status), text: cause(e.Error, phaseName(h.Phase))}
 	base, after := uint64(0), (*commit)(nil)
 	if d != nil {
 		if e.Tier != d.tier {
@@ -106,7 +106,7 @@ func (r *Recording) hookFinished(x *run, h engine.Header, e engine.HookFinished)
 		t.lost = d.losses(e.Plugin, e.Hook, 0)
 		d.now = h.Revision
 		for _, l := range t.lost {
-			l.finished(string(e.Status), e.Error)
+			l.finished(string(e.Status), t.text)
 			r.settle(l)
 		}
 	}
@@ -197,7 +197,7 @@ func (r *Recording) actionFinished(x *run, h engine.Header, e engine.ActionFinis
 	ran := !e.Began.IsZero() || e.Status != engine.ActionDead && e.Status != engine.ActionUndelivered || e.Duration > 0
 	c := x.thread.actions[e.ID]
 	delete(x.thread.actions, e.ID)
-	t := tries{kind: KindAction, name: e.Action, started: e.Began, took: e.Duration, again: e.Retries, status: actionStatuses[e.Status], text: e.Error}
+	t := tries{kind: KindAction, name: e.Action, started: e.Began, took: e.Duration, again: e.Retries, status: actionStatuses[e.Status], text: cause(e.Error, phaseName(h.Phase))}
 	if t.status == "" {
 		t.status = statusUnknown
 	}
@@ -223,7 +223,7 @@ func (r *Recording) actionFinished(x *run, h engine.Header, e engine.ActionFinis
 		}
 		t.lost = d.losses("", "", e.ID)
 		for _, l := range t.lost {
-			l.finished(string(e.Status), e.Error)
+			l.finished(string(e.Status), t.text)
 			r.settle(l)
 		}
 		d.now = h.Revision

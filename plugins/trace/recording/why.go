@@ -2,6 +2,7 @@ package recording
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ddd26017/fixpoint/engine"
@@ -149,9 +150,21 @@ func (c *call) told(d deed) (out []string) {
 		if t.Approved {
 			how = "yes"
 		}
-		say("the answer was %s, %s%s", how, answerer(t.By), then(": ", t.Reason))
+		reason := then(": ", t.Reason)
+		if t.By == "expiry" || t.By == "default" {
+			reason = "" // says the same
+		}
+		say("the answer was %s, %s%s", how, answerer(t.By), reason)
 	case hookFailed:
-		say("in %s, %s came to be %s: %s", clip(d.span.Phase, shortText), hookName(d.span.Plugin, d.span.Hook), d.span.Status, clip(d.span.Text, longText))
+		how := "failed"
+		switch d.span.Status {
+		case statusFailed:
+		case "skipped":
+			how = "failed and was skipped"
+		default:
+			how = "was " + d.span.Status
+		}
+		say("in %s, %s %s: %s", clip(d.span.Phase, shortText), hookName(d.span.Plugin, d.span.Hook), how, clip(d.span.Text, longText))
 	case wrote:
 		return c.toldCommit(d.commit)
 	case endsRun:
@@ -216,10 +229,15 @@ func (c *call) toldPass(d deed) (out []string) {
 		}
 	}
 	if len(silent) > 0 {
-		said = append(said, listed(silent)+" abstained")
-		if len(silent) > 1 {
-			said[len(said)-1] = listed(silent) + " all abstained"
+		all := ""
+		switch len(silent) {
+		case 1:
+		case 2:
+			all = " both"
+		default:
+			all = " all"
 		}
+		said = append(said, listed(silent)+all+" abstained")
 	}
 	lead := "the gates were asked"
 	if pass.Pass > 1 {
@@ -229,7 +247,7 @@ func (c *call) toldPass(d deed) (out []string) {
 	case len(said) > 0:
 		out = append(out, sentence(lead+": "+strings.Join(said, "; ")))
 	case pass.Cause == string(gate.ByDefault):
-		out = append(out, "No gate looked at it.")
+		return append(out, "No gate looked at it, so the run's default applies.")
 	}
 	for i := d.clash; i < d.clashTo; i++ {
 		out = append(out, sentence(c.Clashes[i]))
@@ -270,15 +288,15 @@ func outcomeOf(p ResolutionItem) string {
 func (c *call) toldCommit(k *commit) (out []string) {
 	own := callOwner + c.Call.Call
 	var order []string
-	did := map[string][]string{}
-	first := map[string]*Write{}
+	did, first := map[string][]string{}, map[string]*Write{}
+	wrote := map[string]int{} // place among the deeds of the one that lists keys
 	for i := range k.Writes {
 		w := &k.Writes[i]
 		mine := w.Plugin == own
 		if w.Plugin == engineName || strings.HasPrefix(w.Plugin, callOwner) && !mine {
 			continue
 		}
-		what := deedOf(w, c.Call.Call, mine)
+		what, plain := deedOf(w, c.Call.Call, mine)
 		if what == "" {
 			continue
 		}
@@ -287,7 +305,14 @@ func (c *call) toldCommit(k *commit) (out []string) {
 			first[by] = w
 			order = append(order, by)
 		}
-		if list := did[by]; len(list) == 0 || list[len(list)-1] != what {
+		at, again := wrote[by]
+		switch list := did[by]; {
+		case plain && again:
+			did[by][at] += ", " + what
+		case plain:
+			wrote[by] = len(list)
+			did[by] = append(list, "wrote "+what)
+		case !slices.Contains(list, what):
 			did[by] = append(list, what)
 		}
 	}
@@ -309,22 +334,23 @@ func (c *call) toldCommit(k *commit) (out []string) {
 	return out
 }
 
-// deedOf says what a write did, "" for what goes without saying.
-func deedOf(w *Write, call string, mine bool) string {
+// deedOf says what a write did, "" for what goes without saying. If it is plain that is
+// the key that it wrote.
+func deedOf(w *Write, call string, mine bool) (what string, plain bool) {
 	field, result := strings.CutPrefix(w.Key, "fixpoint.result.")
 	switch {
 	case result && w.Entry == call:
-		return "changed the result's " + field + argument(w.Op, w.Value)
+		return "changed the result's " + field + argument(w.Op, w.Value), false
 	case w.Key == queueKey && w.Op == "put":
-		return "scheduled an action"
+		return "scheduled an action", false
 	case w.Key == "fixpoint.effects":
-		return "emitted effects"
+		return "emitted effects", false
 	case w.Key == lifecycleKey:
-		return "wrote the run's lifecycle"
+		return "wrote the run's lifecycle", false
 	case w.Key == callsKey && !mine:
-		return "suspended the call"
+		return "suspended the call", false
 	case w.Key == queueKey, w.Key == "fixpoint.last_id", w.Key == callsKey:
-		return ""
+		return "", false
 	}
-	return "wrote " + placeName(w.Key, w.Entry)
+	return placeName(w.Key, w.Entry), true
 }

@@ -61,6 +61,18 @@ func then(lead, text string) string {
 	return lead + clip(text, longText)
 }
 
+// cause is the text of an error of a hook or handler, without what is told beside it: who
+// failed, and in which phase.
+func cause(err, phase string) string {
+	if !strings.HasPrefix(err, "engine: ") {
+		return err
+	}
+	if _, rest, ok := strings.Cut(err, " failed at "+phase+": "); ok && phase != "" {
+		return rest
+	}
+	return err
+}
+
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what
