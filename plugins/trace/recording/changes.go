@@ -69,6 +69,25 @@ func flatten(to []Change, e state.DeltaEntry, k keyKind) []Change {
 	return append(to, Change{Key: e.Name}.with(e.Raw))
 }
 
+// emptied are the entries that went when the last ones of a key did, nil if the key went
+// as a whole. A key without entries has no value any more.
+func emptied(e state.DeltaEntry, writes []Write) (out []Change) {
+	if e.Part != state.PartReset {
+		return nil
+	}
+	for i := range writes {
+		w := &writes[i]
+		switch {
+		case w.Key != e.Name:
+		case w.Entry == "" || !kindOf(w.Op).hasEntries() || w.several():
+			return nil
+		case !slices.ContainsFunc(out, func(c Change) bool { return c.Entry == w.Entry }):
+			out = append(out, Change{Key: e.Name, Entry: w.Entry})
+		}
+	}
+	return out
+}
+
 // parts are those of an array, none of anything else.
 func parts(raw []byte) []json.RawMessage {
 	if len(raw) == 0 || !json.Valid(raw) {
@@ -164,6 +183,8 @@ func alteredValue(raw []byte) (a altered, ok bool) {
 func (c Change) with(raw []byte) Change {
 	a, is := alteredValue(raw)
 	switch {
+	case !is && len(raw) > 0 && raw[0] == '[':
+		c.Value = elements(raw)
 	case !is:
 		c.Value = sound(inference.JSON(raw))
 	case a.Hidden:

@@ -91,7 +91,7 @@ func (l *conflict) finished(status, err string) {
 // settle has everybody hear of a conflict whose end is known.
 func (r *Recording) settle(l *conflict) {
 	for _, c := range []*commit{l.on, l.retry} {
-		if c != nil {
+		if c != nil && c.thread != nil { // else it is on its way into the view
 			r.changed(ofCommits, &c.item)
 		}
 	}
@@ -135,7 +135,11 @@ func (r *Recording) committed(x *run, h engine.Header, e engine.Committed) {
 		}
 	}
 	for _, d := range e.Changes {
-		c.Changes = flatten(c.Changes, d, r.kinds[d.Name])
+		if gone := emptied(d, c.Writes); gone != nil {
+			c.Changes = append(c.Changes, gone...)
+		} else {
+			c.Changes = flatten(c.Changes, d, r.kinds[d.Name])
+		}
 	}
 	if e.Call != "" && len(bodies) == 0 {
 		bodies = []string{e.Call}
@@ -156,9 +160,6 @@ func (r *Recording) committed(x *run, h engine.Header, e engine.Committed) {
 		r.clear(x, c)
 	}
 	r.insert(x.thread, c)
-	if c.after != nil {
-		r.settle(c.after)
-	}
 }
 
 const (
@@ -191,7 +192,12 @@ func (r *Recording) joinPhase(x *run, h engine.Header, d *during, c *commit) {
 	for _, l := range d.lost {
 		if l.again == nil && l.retry == nil && l.of(c.Writes[0].Plugin, c.Writes[0].Hook, action) {
 			l.retry, c.after = c, l
-			return
+			break
+		}
+	}
+	for _, l := range d.lost { // also of those that it had lost before
+		if l.of(c.Writes[0].Plugin, c.Writes[0].Hook, action) {
+			r.settle(l)
 		}
 	}
 }

@@ -455,9 +455,12 @@ func (w *Write) touches(entry string) bool {
 	if entry == "" || w.Entry == "" || w.Entry == entry {
 		return true
 	}
-	// Several elements of a set.
-	several := (w.Op == "add" || w.Op == "remove") && strings.HasPrefix(w.Entry, "[") && strings.HasSuffix(w.Entry, "]")
-	return several && strings.Contains(" "+w.Entry[1:len(w.Entry)-1]+" ", " "+entry+" ")
+	return w.several() && strings.Contains(" "+w.Entry[1:len(w.Entry)-1]+" ", " "+entry+" ")
+}
+
+// several reports whether the entry stands for several elements of a set.
+func (w *Write) several() bool {
+	return kindOf(w.Op) == setKind && strings.HasPrefix(w.Entry, "[") && strings.HasSuffix(w.Entry, "]")
 }
 
 // writer is the last who wrote the key or entry in the commit.

@@ -363,7 +363,11 @@ func (c *commit) why(ch *Change) []string {
 		for i := range ws[:min(n, mostAuthors)] {
 			parts = append(parts, ws[i].who()+argument(ws[i].Op, ws[i].Value))
 		}
-		out = append(out, "Updates of it, in order: "+strings.Join(parts, "; ")+".")
+		text := count(n, "update") + " of it, in this order: " + strings.Join(parts, "; ")
+		if c.Retry {
+			text += ". It was a serial retry"
+		}
+		out = append(out, text+".")
 	default:
 		w := &ws[0]
 		text := upper(w.who()) + " " + verb(w.Op)
@@ -380,7 +384,8 @@ func (c *commit) why(ch *Change) []string {
 	if k := c.thread.keys[ch.Key]; k != nil && !c.reset {
 		if former, ok := k.before(ch.Entry, c.Rev); ok {
 			w := former.c.writer(ch.Key, ch.Entry)
-			out = append(out, "Before that, "+strings.TrimSuffix(w.who(), ",")+" did, at revision "+number(w.Revision)+".")
+			w.Scheduled, w.Instead = "", false // is told later, of the former commit
+			out = append(out, "Before that, "+w.who()+" "+verb(w.Op)+" at revision "+number(w.Revision)+".")
 		}
 	}
 	for _, l := range c.conflicts {

@@ -214,6 +214,9 @@ func (r *Recording) actionFinished(x *run, h engine.Header, e engine.ActionFinis
 			x.handlers[e.Action] = plugin
 		}
 		r.changed(ofCommits, &c.item)
+		for _, about := range c.bodies {
+			r.changed(ofCalls, &about.item)
+		}
 	}
 	if d != nil && e.Round > 0 && ran {
 		parent = r.round(x, d, e.Round, h.Time)

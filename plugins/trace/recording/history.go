@@ -3,7 +3,7 @@ package recording
 import (
 	"cmp"
 	"slices"
-	"strings"
+	"sort"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
@@ -152,13 +152,13 @@ func (r *Recording) insert(t *thread, c *commit) {
 		k := t.key(w.Key)
 		has := r.kinds[w.Key].hasEntries()
 		r.place(&k.all, c, -1)
-		if r.kinds[w.Key] == setKind && strings.HasPrefix(w.Entry, "[") {
+		if w.several() {
 			continue // several elements, of which the changes tell
 		}
 		if w.Entry != "" && has {
 			r.place(k.entry(w.Entry), c, -1)
 		} else if has || kindOf(w.Op) == unknownKind {
-			r.place(&k.whole, c, -1)
+			r.placeWhole(k, c, -1)
 		}
 	}
 	for i, ch := range c.Changes {
@@ -167,7 +167,7 @@ func (r *Recording) insert(t *thread, c *commit) {
 		if ch.Entry != "" {
 			r.place(k.entry(ch.Entry), c, i)
 		} else if k.entries != nil || r.kinds[ch.Key].hasEntries() || ch.Value == "" {
-			r.place(&k.whole, c, i)
+			r.placeWhole(k, c, i)
 		}
 		if ch.Entry == "" && (ch.At != nil || r.kinds[ch.Key] == listKind) {
 			r.measure(t, ch.Key, k, c)
@@ -197,6 +197,26 @@ func (k *keyLog) entry(name string) *[]touch {
 	return list
 }
 
+// placeWhole adds the commit to those that touch the key as a whole.
+func (r *Recording) placeWhole(k *keyLog, c *commit, change int) {
+	n := len(k.whole)
+	r.place(&k.whole, c, change)
+	if n < len(k.whole) && k.all[len(k.all)-1].c != c { // it comes late
+		for _, list := range k.entries {
+			at := sort.Search(len(*list), func(i int) bool { return (*list)[i].c.Rev > c.Rev })
+			r.afterwards((*list)[at:])
+		}
+	}
+}
+
+// afterwards has everybody hear of the first commits of a list: somebody else is now
+// known to have been before them.
+func (r *Recording) afterwards(list []touch) {
+	for i := 0; i < len(list) && list[i].c.Rev == list[0].c.Rev; i++ {
+		r.changed(ofCommits, &list[i].c.item)
+	}
+}
+
 // place adds the commit to a list, in order of revision.
 func (r *Recording) place(list *[]touch, c *commit, change int) {
 	l := *list
@@ -210,9 +230,7 @@ func (r *Recording) place(list *[]touch, c *commit, change int) {
 		}
 		return
 	}
-	if at < len(l) { // it comes late: somebody else was believed to be before that one
-		r.changed(ofCommits, &l[at].c.item)
-	}
+	r.afterwards(l[at:])
 	*list = slices.Insert(l, at, touch{c, int32(change), -1})
 }
 
@@ -351,7 +369,11 @@ func (b *builder) add(c Change) {
 		} else {
 			delete(k.Entries, c.Entry)
 		}
-		b.s.Keys[c.Key] = k
+		if len(k.Entries) > 0 {
+			b.s.Keys[c.Key] = k
+		} else {
+			delete(b.s.Keys, c.Key)
+		}
 	case c.At != nil:
 		list, ok := b.lists[c.Key]
 		if !ok {

@@ -121,7 +121,7 @@ func (p *program) plugins() []engine.Plugin {
 }
 
 // play runs a random program on one thread, twice.
-func play(t *testing.T, seed uint64) (*world, *engine.Thread) {
+func play(t testing.TB, seed uint64) (*world, *engine.Thread) {
 	p := &program{seed: seed, calls: map[string]int{}}
 	w := newWorld(t, script(
 		enginetest.Call("c1", "look", nil), enginetest.Call("c2", "look", nil), enginetest.Say("one"), enginetest.Call("c3", "look", nil), enginetest.Say("two"),

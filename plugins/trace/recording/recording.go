@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"slices"
 	"sync"
 	"time"
 
@@ -177,36 +178,52 @@ func (r *Recording) Since(cursor uint64) (Patch, uint64) {
 		zero := r.zero.UTC()
 		p.Source, p.Zero = r.source, &zero
 	}
+	var items [ofEffects + 1][]int32
 	for i := cursor; i < uint64(len(r.log)); i++ {
-		at, last := r.log[i], i+1
-		switch n := at.index; at.kind {
-		case ofView:
-			if r.told == last {
-				live := r.live
-				p.Live, p.Dropped, p.Notes = &live, r.missing(), r.notes()
-			}
-		case ofRuns:
-			if x := r.runs[n]; x.version == last {
-				p.Runs = append(p.Runs, x.Run)
-			}
-		case ofSpans:
-			if s := r.spans[n]; s.version == last {
-				p.Spans = append(p.Spans, s.Span)
-			}
-		case ofCommits:
-			if c := r.commits[n]; c.version == last {
-				p.Commits = append(p.Commits, r.commitView(c))
-			}
-		case ofCalls:
-			if c := r.calls[n]; c.version == last {
-				p.Calls = append(p.Calls, r.callView(c))
-			}
-		case ofEffects:
-			if e := r.effects[n]; e.version == last {
-				p.Effects = append(p.Effects, e.Effect)
-			}
+		if at := r.log[i]; r.version(at) == i+1 { // else it changed again
+			items[at.kind] = append(items[at.kind], at.index)
 		}
 	}
+	for _, list := range items {
+		slices.Sort(list) // as in the view
+	}
+	if len(items[ofView]) > 0 {
+		live := r.live
+		p.Live, p.Dropped, p.Notes = &live, r.missing(), r.notes()
+	}
+	p.Runs = pick(items[ofRuns], func(i int32) Run { return r.runs[i].Run })
+	p.Spans = pick(items[ofSpans], func(i int32) Span { return r.spans[i].Span })
+	p.Commits = pick(items[ofCommits], func(i int32) Commit { return r.commitView(r.commits[i]) })
+	p.Calls = pick(items[ofCalls], func(i int32) Call { return r.callView(r.calls[i]) })
+	p.Effects = pick(items[ofEffects], func(i int32) Effect { return r.effects[i].Effect })
 	r.served = uint64(len(r.log))
 	return p, r.served
+}
+
+func pick[T any](indexes []int32, item func(int32) T) []T {
+	if len(indexes) == 0 {
+		return nil
+	}
+	out := make([]T, len(indexes))
+	for i, at := range indexes {
+		out[i] = item(at)
+	}
+	return out
+}
+
+// version is that of an item.
+func (r *Recording) version(at ref) uint64 {
+	switch at.kind {
+	case ofRuns:
+		return r.runs[at.index].version
+	case ofSpans:
+		return r.spans[at.index].version
+	case ofCommits:
+		return r.commits[at.index].version
+	case ofCalls:
+		return r.calls[at.index].version
+	case ofEffects:
+		return r.effects[at.index].version
+	}
+	return r.told
 }

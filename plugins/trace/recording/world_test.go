@@ -83,7 +83,7 @@ func (d *dumps) Observe(e engine.Event) {
 
 // world is an engine whose runs are recorded.
 type world struct {
-	t      *testing.T
+	t      testing.TB
 	rec    *recording.Recording
 	dumps  *dumps
 	engine *engine.Engine
@@ -91,7 +91,7 @@ type world struct {
 	tools  []engine.Tool
 }
 
-func newWorld(t *testing.T, configure func(*engine.Config), plugins ...engine.Plugin) *world {
+func newWorld(t testing.TB, configure func(*engine.Config), plugins ...engine.Plugin) *world {
 	w := &world{t: t, rec: recording.New("test"), dumps: &dumps{}}
 	c, events := enginetest.Config(t, append([]engine.Plugin{keys()}, plugins...)...)
 	c.Observers = append(c.Observers, w.rec, w.dumps)
@@ -133,7 +133,7 @@ func (w *world) why(call string) string {
 }
 
 // plain is a key's state as an export has it: tables as objects, sets as objects of true.
-func plain(t *testing.T, k recording.KeyState) any {
+func plain(t testing.TB, k recording.KeyState) any {
 	t.Helper()
 	if k.Entries == nil {
 		return decoded(t, []byte(k.Value.JSON))
@@ -145,14 +145,14 @@ func plain(t *testing.T, k recording.KeyState) any {
 	return out
 }
 
-func decoded(t *testing.T, raw []byte) (v any) {
+func decoded(t testing.TB, raw []byte) (v any) {
 	t.Helper()
 	require.NoError(t, json.Unmarshal(raw, &v), "%s", raw)
 	return v
 }
 
 // exported is the same of an export.
-func exported(t *testing.T, e state.DumpEntry, entries bool) any {
+func exported(t testing.TB, e state.DumpEntry, entries bool) any {
 	t.Helper()
 	if !entries {
 		return decoded(t, e.Raw)
@@ -172,7 +172,7 @@ func exported(t *testing.T, e state.DumpEntry, entries bool) any {
 }
 
 // checkState compares every state that the recording puts together with the real one.
-func checkState(t *testing.T, rec *recording.Recording, d *dumps) {
+func checkState(t testing.TB, rec *recording.Recording, d *dumps) {
 	t.Helper()
 	for thread, revs := range d.of {
 		for rev, dump := range revs {
