@@ -178,7 +178,10 @@ func unknown(what, name string, known []string) error {
 	if near := jsonpos.Nearest(name, known); near != "" {
 		hint = "; did you mean “" + clip(near, shortText) + "”?"
 	} else if len(known) > 0 {
-		hint = "; there are " + some(known)
+		hint = "; there is " + some(known)
+		if len(known) > 1 {
+			hint = "; there are " + some(known)
+		}
 	}
 	return fmt.Errorf("%w %s %s%s", ErrUnknown, what, quoted(name, shortText), hint)
 }

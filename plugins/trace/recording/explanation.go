@@ -86,9 +86,9 @@ func (w *Writer) who() string {
 	case w.Hook != "":
 		return hookName(w.Plugin, w.Hook)
 	case w.aside && w.outside:
-		return plugin + ", from outside any run,"
+		return "plugin " + plugin + ", from outside any run,"
 	case w.aside:
-		return plugin + ", from outside the run,"
+		return "plugin " + plugin + ", from outside the run,"
 	}
 	return "plugin " + plugin + ", when it was activated,"
 }
