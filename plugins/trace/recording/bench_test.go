@@ -1,9 +1,9 @@
 package recording_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -14,8 +14,6 @@ import (
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/trace"
 	"github.com/ddd26017/fixpoint/plugins/trace/recording"
-
-	"context"
 )
 
 // long is the events of a run of so many steps, each with a tool call, hooks in every
@@ -104,5 +102,22 @@ func BenchmarkBuild(b *testing.B) {
 			_, cursor = rec.Since(cursor)
 		}
 	})
-	_ = io.Discard
+}
+
+// A run that is twice as long takes about twice as much memory, also to look at.
+func TestCostIsInProportion(t *testing.T) {
+	cost := func(steps int) float64 {
+		events := long(t, steps)
+		return testing.AllocsPerRun(2, func() {
+			rec, cursor := recording.New("x"), uint64(0)
+			for i, e := range events {
+				rec.Add(trace.Line{Event: e})
+				if i%100 == 0 {
+					_, cursor = rec.Since(cursor)
+				}
+			}
+			rec.View()
+		})
+	}
+	require.Less(t, cost(80), 2.4*cost(40))
 }

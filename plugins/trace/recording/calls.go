@@ -27,6 +27,7 @@ type call struct {
 	clashes int // that belong to passes which are over
 	deeds   []deed
 	refused []*conflict
+	commits []*commit // that name it
 }
 
 // deed is something that happened about a call.
@@ -67,6 +68,9 @@ func (r *Recording) callOf(x *run, h engine.Header, id, tool string) *call {
 	}
 	if tool != "" && c.Tool != tool {
 		c.Tool = tool
+		for _, k := range c.commits {
+			r.changed(ofCommits, &k.item)
+		}
 		if c.span != nil {
 			c.span.Name = tool
 			r.changed(ofSpans, &c.span.item)

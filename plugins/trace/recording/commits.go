@@ -147,6 +147,7 @@ func (r *Recording) committed(x *run, h engine.Header, e engine.Committed) {
 	for _, id := range bodies {
 		about := r.callOf(x, h, id, "")
 		c.bodies = append(c.bodies, about)
+		about.commits = append(about.commits, c)
 		r.committedAbout(about, c)
 		if len(bodies) == 1 {
 			c.Call = about.ID

@@ -384,7 +384,7 @@ func (c *commit) why(ch *Change) []string {
 	if k := c.thread.keys[ch.Key]; k != nil && !c.reset {
 		if former, ok := k.before(ch.Entry, c.Rev); ok {
 			w := former.c.writer(ch.Key, ch.Entry)
-			w.Scheduled, w.Instead = "", false // is told later, of the former commit
+			w.Scheduled, w.Instead, w.Tool = "", false, "" // may be told later, of the former commit
 			out = append(out, "Before that, "+w.who()+" "+verb(w.Op)+" at revision "+number(w.Revision)+".")
 		}
 	}

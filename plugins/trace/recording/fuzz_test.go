@@ -4,7 +4,10 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +18,14 @@ import (
 	"github.com/ddd26017/fixpoint/plugins/trace"
 	"github.com/ddd26017/fixpoint/plugins/trace/recording"
 )
+
+// requirePlain refuses what could steer a terminal.
+func requirePlain(t *testing.T, line string) {
+	t.Helper()
+	require.NotEmpty(t, line)
+	require.False(t, strings.ContainsFunc(line, unicode.IsControl), "%q", line)
+	require.True(t, utf8.ValidString(line))
+}
 
 // Any events, in any order, incomplete and repeated, make a view that can be written, and
 // patches that come to it; and whatever is asked has an answer.
@@ -54,6 +65,13 @@ func FuzzEvents(f *testing.F) {
 	for _, typ := range engine.EventTypes() {
 		f.Add([]byte{0, 0}, []byte(`{"type":"`+typ+`","seq":3,"time":"2030-01-02T03:04:05Z","run":"r","thread":"t"}`+"\n"+`{"type":"`+typ+`"}`+"\n"))
 	}
+	f.Add([]byte{}, []byte(`{"type":"committed","seq":2,"time":"2030-01-02T03:04:05Z","run":"r\u001b","thread":"t\n","step":1,"phase":"tool_gate","revision":9,"call":"c\u001b","writes":[{"plugin":"p\u001b","hook":"h\u0007","key":"k\u001b","entry":"a\u001b","op":"put","value":"\u009b"}],"changes":[{"name":"k\u001b","scope":"run","version":0,"raw":[["a\u001b","\u009b"]],"part":"entries"}]}
+{"type":"conflict","seq":3,"time":"2030-01-02T03:04:05Z","run":"r\u001b","thread":"t\n","step":1,"phase":"tool_gate","revision":9,"key":"k\u001b","entry":"a\u001b","winner":"p\u001b","loser":"q\u001b","hook":"x\u001b","fate":"retried"}
+{"type":"gate_voted","seq":4,"time":"2030-01-02T03:04:05Z","run":"r\u001b","thread":"t\n","step":1,"phase":"tool_gate","call":"c\u001b","tool":"x\u001b","plugin":"g\u001b","gate":"g\u001b","decision":"block","reason":"\u001b"}
+{"type":"gate_resolved","seq":5,"time":"2030-01-02T03:04:05Z","run":"r\u001b","thread":"t\n","step":1,"phase":"tool_gate","call":"c\u001b","tool":"x\u001b","pass":1,"plugin":"g\u001b","decision":"block","cause":"decided","reason":"\u001b"}
+{"type":"ticket_opened","seq":6,"time":"2030-01-02T03:04:05Z","run":"r\u001b","thread":"t\n","step":1,"ticket":{"id":"t\u001b","call":"c\u001b","plugin":"p\u001b","kind":"k\u001b","message":"\u001b"}}
+{"type":"tool_finished","seq":7,"time":"2030-01-02T03:04:05Z","run":"r\u001b","thread":"t\n","step":1,"call":{"id":"c\u001b","name":"x\u001b","malformed_args":"\u001b"},"result":{"call_id":"c\u001b","content":"\u001b[2J\n","outcome":"\u001b"}}
+`))
 	f.Add([]byte{}, []byte(`{"type":"trace","version":1}
 {"type":"run_started","seq":1,"time":"2030-01-02T03:04:05Z","run":"r","thread":"t","revision":7,"base":{"revision":7,"entries":[{"name":"k","scope":"run","version":0,"raw":[["a",1],[2],3,{"$cut":{"bytes":9,"begin":"x"}}]},{"name":"l","scope":"thread","version":0,"raw":{"$hidden":true}}]}}
 {"type":"dropped","count":4}
@@ -110,7 +128,9 @@ func FuzzEvents(f *testing.F) {
 			for _, ch := range c.Changes[:min(3, len(c.Changes))] {
 				for _, entry := range []string{"", ch.Entry} {
 					if x, err := rec.Explain(recording.Query{Run: c.Run, Key: ch.Key, Entry: entry, Revision: c.Rev}); err == nil {
-						require.NotEmpty(t, x.String())
+						for _, line := range append(strings.Split(x.String(), "\n"), ch.Why...) {
+							requirePlain(t, line)
+						}
 					}
 				}
 			}
@@ -123,7 +143,9 @@ func FuzzEvents(f *testing.F) {
 			ids["call "+c.ID] = true
 			ds, err := rec.Why(c.Call)
 			require.NoError(t, err)
-			require.NotEmpty(t, ds[0].String())
+			for _, line := range strings.Split(ds[0].String(), "\n") {
+				requirePlain(t, line)
+			}
 		}
 	})
 }
