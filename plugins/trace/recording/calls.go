@@ -232,10 +232,19 @@ func (r *Recording) opened(x *run, h engine.Header, c *call, t gate.Ticket) {
 		c.body = nil
 	}
 	r.breakOff(x.waits[t.ID], h.Time)
+	r.waits(r.callSpan(x, c, h.Time), statusWaiting)
 	s := r.open(x, r.callSpan(x, c, h.Time), KindWait, cmp.Or(string(t.Kind), "answer"), h.Time)
 	s.Plugin, s.Text, s.Status = t.Plugin, clip(t.Message, longText), statusWaiting
 	s.Facts = map[string]any{"ticket": t.ID}
 	x.waits[t.ID] = s
+}
+
+// waits says of a call's span, while it is open, whether it waits.
+func (r *Recording) waits(s *span, status string) {
+	if s != nil && s.End == nil && s.Status != status {
+		s.Status = status
+		r.changed(ofSpans, &s.item)
+	}
 }
 
 func (r *Recording) ticketAnswered(x *run, h engine.Header, c *call, e engine.TicketAnswered) {
@@ -246,6 +255,7 @@ func (r *Recording) ticketAnswered(x *run, h engine.Header, c *call, e engine.Ti
 	if c.Status != string(phase.Done) {
 		c.Status = string(phase.Running)
 	}
+	r.waits(c.span, statusOpen)
 	status, text := "approve", "yes by "+e.By
 	if !e.Approved {
 		status, text = "denied", "no by "+e.By

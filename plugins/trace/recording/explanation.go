@@ -90,6 +90,9 @@ func (w *Writer) who() string {
 	case w.aside:
 		return "plugin " + plugin + ", from outside the run,"
 	}
+	if w.Step > 0 {
+		return "plugin " + plugin + ", when the agent changed,"
+	}
 	return "plugin " + plugin + ", when it was activated,"
 }
 
@@ -123,6 +126,8 @@ func (w *Writer) where() string {
 		return "in " + in
 	case w.outside:
 		return ""
+	case w.aside && w.Step > 0:
+		return fmt.Sprintf("during step %d", w.Step)
 	case w.Step > 0:
 		return fmt.Sprintf("in step %d, between phases", w.Step)
 	}

@@ -61,7 +61,6 @@ type span struct {
 	Span
 	item
 	began time.Time
-	text  string
 }
 
 // runOf returns what is known of the event's run.
