@@ -25,7 +25,7 @@ func (d Decision) String() string {
 	if c.Outcome != "" {
 		status = c.Outcome
 	}
-	head := fmt.Sprintf("call %s%s in step %d of run %s: %s", clip(c.Call, shortText), callTool(c.Tool), c.Step, clip(c.Run, shortText), status)
+	head := fmt.Sprintf("call %s%s in step %d of run %s: %s", clip(c.Call, shortText), callTool(c.Tool), c.Step, clip(c.Run, shortText), clip(status, shortText))
 	return strings.Join(append([]string{head}, c.Why...), "\n  ")
 }
 
