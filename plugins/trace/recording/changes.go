@@ -251,6 +251,7 @@ type found struct {
 // baseline is the state that a run found.
 type baseline struct {
 	rev     uint64
+	found   bool     // else nobody knows what there was
 	changes []Change // by key
 }
 
@@ -269,7 +270,7 @@ func (b *baseline) of(key string) []Change {
 
 // baseOf reads a dump. What may turn out to be a table is kept, to be read again then.
 func (r *Recording) baseOf(d *state.Dump) (b *baseline, open []found) {
-	b = &baseline{rev: d.Revision, changes: make([]Change, 0, len(d.Entries))}
+	b = &baseline{rev: d.Revision, found: true, changes: make([]Change, 0, len(d.Entries))}
 	for _, e := range d.Entries {
 		k := r.kinds[e.Name]
 		b.changes = flatten(b.changes, state.DeltaEntry{DumpEntry: e}, k)

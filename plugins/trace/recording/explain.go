@@ -391,7 +391,7 @@ func (k *keyLog) after(entry string, rev uint64) (touch, bool) {
 func (t *thread) value(key, entry string, rev uint64) Value {
 	base := t.baseAt(rev)
 	b := newBuilder(base.of(key))
-	known := base.rev > 0 || len(base.changes) > 0 || len(t.bases) > 0 && t.bases[0] == base || len(t.untold(0, rev)) == 0
+	known := base.found || len(t.untold(0, rev)) == 0
 	if k := t.keys[key]; k != nil {
 		i := sort.Search(len(k.all), func(i int) bool { return k.all[i].c.Rev > base.rev })
 		silent := true

@@ -287,7 +287,8 @@ func (t *thread) at(rev uint64) *commit {
 	return t.commits[i]
 }
 
-// baseAt returns the last base that somebody found at or before a revision.
+// baseAt returns the last base that somebody found at or before a revision, an empty one
+// if nobody did.
 func (t *thread) baseAt(rev uint64) *baseline {
 	for i := len(t.bases) - 1; i >= 0; i-- {
 		if t.bases[i].rev <= rev {

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -32,7 +33,7 @@ func text(t testing.TB, v recording.View) string {
 // fold applies a patch as a page does.
 func fold(v *recording.View, p recording.Patch) {
 	if p.Live != nil {
-		v.Live, v.Dropped, v.Notes = *p.Live, p.Dropped, p.Notes
+		v.Live, v.Dropped, v.Notes = *p.Live, *p.Dropped, p.Notes
 	}
 	if p.Zero != nil {
 		v.Version, v.Source, v.Zero = 1, p.Source, *p.Zero
@@ -98,6 +99,38 @@ func TestPatchesComeToTheView(t *testing.T) {
 	}
 	p, _ := recording.New("x").Since(99)
 	require.NotNil(t, p.Zero, "a cursor of another recording begins anew")
+}
+
+// Many may look while events come in.
+func TestReadersAtTheSameTime(t *testing.T) {
+	w, _ := play(t, 2)
+	rec := recording.New("busy")
+	var group sync.WaitGroup
+	done := make(chan struct{})
+	for range 3 {
+		group.Go(func() {
+			cursor := uint64(0)
+			for {
+				var p recording.Patch
+				p, cursor = rec.Since(cursor)
+				_, err := json.Marshal(p)
+				require.NoError(t, err)
+				_, _ = rec.Explain(recording.Query{Key: "board"})
+				_, _ = rec.Why("c1")
+				select {
+				case <-done:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for _, e := range w.events.Events() {
+		rec.Observe(e)
+	}
+	close(done)
+	group.Wait()
+	require.Equal(t, text(t, w.rec.View()), strings.Replace(text(t, rec.View()), `"source": "busy"`, `"source": "test"`, 1))
 }
 
 // The order in which the events of runs that go on at the same time come in makes no

@@ -188,8 +188,8 @@ func (r *Recording) Since(cursor uint64) (Patch, uint64) {
 		slices.Sort(list) // as in the view
 	}
 	if len(items[ofView]) > 0 {
-		live := r.live
-		p.Live, p.Dropped, p.Notes = &live, r.missing(), r.notes()
+		live, dropped := r.live, r.missing()
+		p.Live, p.Dropped, p.Notes = &live, &dropped, append([]string{}, r.notes()...)
 	}
 	p.Runs = pick(items[ofRuns], func(i int32) Run { return r.runs[i].Run })
 	p.Spans = pick(items[ofSpans], func(i int32) Span { return r.spans[i].Span })

@@ -24,14 +24,15 @@ type View struct {
 	Effects []Effect  `json:"effects"`
 }
 
-// Patch is what changed in a View: its items replace those of the same id, or are new.
-// Notes, if there are any, are all of them.
+// Patch is what changed in a View: its items replace those of the same id, or are new,
+// and come in the order that they have in the view. Its other members, where they are
+// there, replace the view's; Source and Zero are there in the first one only.
 type Patch struct {
 	Source  string     `json:"source,omitempty"`
 	Zero    *time.Time `json:"zero,omitempty"`
 	Live    *bool      `json:"live,omitempty"`
-	Dropped int        `json:"dropped,omitempty"`
-	Notes   []string   `json:"notes,omitempty"`
+	Dropped *int       `json:"dropped,omitempty"`
+	Notes   []string   `json:"notes,omitzero"`
 	Runs    []Run      `json:"runs,omitempty"`
 	Spans   []Span     `json:"spans,omitempty"`
 	Commits []Commit   `json:"commits,omitempty"`
