@@ -232,16 +232,6 @@ func sound(j inference.JSON) inference.JSON {
 	return text(string(j))
 }
 
-// soundWrites are writes as the view has them.
-func soundWrites[W any](from []W, one func(W) Write) []Write {
-	out := make([]Write, len(from))
-	for i, w := range from {
-		out[i] = one(w)
-		out[i].Value = sound(out[i].Value)
-	}
-	return out
-}
-
 // found is a key of a base that may turn out to have entries.
 type found struct {
 	key string

@@ -115,13 +115,19 @@ const (
 	phaseShift = 56
 )
 
-func writeOf(w engine.Write) Write {
-	return Write{Plugin: w.Plugin, Hook: w.Hook, Key: w.Key, Entry: w.Entry, Op: w.Op, Value: w.Value}
+// writesOf are writes as the view has them.
+func writesOf(from []engine.Write) []Write {
+	out := make([]Write, len(from))
+	for i := range from {
+		w := &from[i]
+		out[i] = Write{Plugin: w.Plugin, Hook: w.Hook, Key: w.Key, Entry: w.Entry, Op: w.Op, Value: sound(w.Value)}
+	}
+	return out
 }
 
 func (r *Recording) committed(x *run, h engine.Header, e engine.Committed) {
 	c := &commit{Commit: Commit{Run: x.ID, Rev: h.Revision, At: r.micros(h.Time), Step: h.Step, Phase: phaseName(h.Phase),
-		Round: e.Round, Retry: e.Retry, Writes: soundWrites(e.Writes, writeOf), Changes: make([]Change, 0, len(e.Changes))}, run: x, phase: h.Phase}
+		Round: e.Round, Retry: e.Retry, Writes: writesOf(e.Writes), Changes: make([]Change, 0, len(e.Changes))}, run: x, phase: h.Phase}
 	var bodies []string // of tool calls, whose commands it has
 	for _, w := range c.Writes {
 		r.learn(w.Key, w.Op)
@@ -222,7 +228,7 @@ func (c *commit) handled(e engine.ActionFinished) (plugin string) {
 
 func (r *Recording) conflicted(x *run, h engine.Header, e engine.Conflict) {
 	l := &conflict{
-		ConflictItem: ConflictItem{Key: e.Key, Entry: e.Entry, Winner: e.Winner, Loser: e.Loser, Hook: e.Hook, Fate: e.Fate, Lost: soundWrites(e.Lost, writeOf)},
+		ConflictItem: ConflictItem{Key: e.Key, Entry: e.Entry, Winner: e.Winner, Loser: e.Loser, Hook: e.Hook, Fate: e.Fate, Lost: writesOf(e.Lost)},
 		run:          x, rev: h.Revision, step: h.Step, phase: h.Phase, round: e.Round,
 	}
 	x.Conflicts++

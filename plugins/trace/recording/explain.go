@@ -1,33 +1,12 @@
 package recording
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
-	"github.com/ddd26017/fixpoint/internal/jsonpos"
 )
-
-// Errors of queries.
-var (
-	// ErrUnknown reports a run, thread, key, entry, revision or call that the recording
-	// does not have.
-	ErrUnknown = errors.New("recording: unknown")
-	// ErrAmbiguous reports a key that several threads have.
-	ErrAmbiguous = errors.New("recording: ambiguous")
-)
-
-// Query asks who wrote a key.
-type Query struct {
-	Thread   string // may be left out if one thread only has the key, or with Run
-	Run      string // a run on the thread: its last revision is the newest one then
-	Key      string
-	Entry    string // of a table or set; "" for the key as a whole
-	Revision uint64 // the last write at or before it is explained; 0 for the newest
-}
 
 // Explanation says who wrote a key. Its text tells it in sentences.
 type Explanation struct {
@@ -59,30 +38,6 @@ type Value struct {
 	Cut    int  // bytes of a value that was too long: JSON is a string with its beginning
 }
 
-// Writer is somebody who wrote a key, and where.
-type Writer struct {
-	Revision  uint64
-	Run       string
-	Plugin    string // "engine" for the engine itself; "" for the command of a tool call
-	Hook      string
-	Action    string // that was handled, in place of a hook
-	Scheduled string // plugin that had scheduled it
-	Instead   bool   // it is the plugin of a gate, which replaced the action
-	Call      string // tool call whose command it is, by the model's id
-	Tool      string
-	Step      int
-	Phase     string // "" outside phases
-	Round     int    // of actions; 0 for none
-	Retry     bool   // it was called again after a conflict, and committed alone
-	Op        string
-	Value     inference.JSON // argument of the update
-
-	merged  bool
-	aside   bool // nobody called it: the command came from outside
-	key     string
-	outside bool
-}
-
 // Loser is somebody who lost a conflict.
 type Loser struct {
 	Loser  string // plugin, or "call" and the id of a tool call
@@ -94,145 +49,6 @@ type Loser struct {
 	Retry  *Writer // what its retry wrote there
 	Fate   string  // what became of it, as the end of a sentence about it
 	how    string
-}
-
-// State is the state of a thread at a revision, as far as it is known.
-type State struct {
-	Thread   string
-	Revision uint64
-	Keys     map[string]KeyState // without those that have no value
-	Untold   []Revisions         // of which the recording knows nothing: it may be wrong for what they changed
-}
-
-// KeyState is the value of a key, or its entries.
-type KeyState struct {
-	Value   Value
-	Entries map[string]Value // of a table or set, else nil
-}
-
-// State returns the values that a thread's keys have at the query's revision. Its Key
-// and Entry are not used. The error matches ErrUnknown or ErrAmbiguous.
-func (r *Recording) State(q Query) (State, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	t, newest, err := r.threadOfQuery(q)
-	if err != nil {
-		return State{}, err
-	}
-	rev, err := t.revision(q.Revision, newest)
-	if err != nil {
-		return State{}, err
-	}
-	return t.state(rev), nil
-}
-
-// threadOfQuery returns the thread that the query is about and its newest revision.
-func (r *Recording) threadOfQuery(q Query) (*thread, uint64, error) {
-	if q.Run != "" {
-		for _, x := range r.runs {
-			if x.ID == q.Run && (q.Thread == "" || q.Thread == x.Thread) {
-				return x.thread, x.rev, nil
-			}
-		}
-		return nil, 0, unknown("run", q.Run, names(r.runs, func(x *run) string { return x.ID }))
-	}
-	ids := names(r.order, func(t *thread) string { return t.id })
-	if q.Thread != "" {
-		if i := slices.Index(ids, q.Thread); i >= 0 {
-			return r.order[i], r.order[i].newest, nil
-		}
-		return nil, 0, unknown("thread", q.Thread, ids)
-	}
-	var those []*thread
-	for _, t := range r.order {
-		if q.Key == "" || t.has(q.Key) {
-			those = append(those, t)
-		}
-	}
-	switch {
-	case len(those) == 1:
-		return those[0], those[0].newest, nil
-	case len(those) > 1:
-		return nil, 0, fmt.Errorf("%w: say which thread is meant: %s", ErrAmbiguous, some(names(those, func(t *thread) string { return t.id })))
-	case len(r.order) == 0:
-		return nil, 0, fmt.Errorf("%w: there is no run in the recording", ErrUnknown)
-	}
-	known := map[string]bool{}
-	for _, t := range r.order {
-		t.names(known)
-	}
-	return nil, 0, unknown("key", q.Key, sortedKeys(known, nil))
-}
-
-func names[T any](of []T, name func(T) string) []string {
-	out := make([]string, len(of))
-	for i, one := range of {
-		out[i] = name(one)
-	}
-	return out
-}
-
-// unknown is the error about a name that is not known, with the ones that are.
-func unknown(what, name string, known []string) error {
-	hint := "; the recording has none"
-	if near := jsonpos.Nearest(name, known); near != "" {
-		hint = "; did you mean “" + clip(near, shortText) + "”?"
-	} else if len(known) > 0 {
-		hint = "; there is " + some(known)
-		if len(known) > 1 {
-			hint = "; there are " + some(known)
-		}
-	}
-	return fmt.Errorf("%w %s %s%s", ErrUnknown, what, quoted(name, shortText), hint)
-}
-
-// some lists a few names.
-func some(list []string) string {
-	const most = 8
-	shown := make([]string, 0, most)
-	for _, name := range list[:min(most, len(list))] {
-		shown = append(shown, clip(name, shortText))
-	}
-	if more := len(list) - most; more > 0 {
-		shown = append(shown, count(more, "other"))
-	}
-	return listed(shown)
-}
-
-// names adds the keys that are known of the thread.
-func (t *thread) names(to map[string]bool) {
-	for name := range t.keys {
-		to[name] = true
-	}
-	for _, b := range t.bases {
-		for _, c := range b.changes {
-			to[c.Key] = true
-		}
-	}
-}
-
-func (t *thread) has(key string) bool {
-	return t.keys[key] != nil || slices.ContainsFunc(t.bases, func(b *baseline) bool { return len(b.of(key)) > 0 })
-}
-
-// revision checks a revision that was asked about.
-func (t *thread) revision(asked, newest uint64) (uint64, error) {
-	oldest := t.newest
-	if len(t.commits) > 0 {
-		oldest = t.commits[0].Rev
-	}
-	if len(t.bases) > 0 {
-		oldest = min(oldest, t.bases[0].rev)
-	}
-	switch {
-	case asked == 0:
-		return newest, nil
-	case asked > t.newest:
-		return 0, fmt.Errorf("%w revision %d: the newest of thread %s is %d", ErrUnknown, asked, clip(t.id, shortText), t.newest)
-	case asked < oldest:
-		return 0, fmt.Errorf("%w revision %d: the recording of thread %s begins with revision %d", ErrUnknown, asked, clip(t.id, shortText), oldest)
-	}
-	return asked, nil
 }
 
 // Explain says who wrote a key or an entry last, at or before a revision. The error
@@ -257,33 +73,6 @@ func (r *Recording) Explain(q Query) (Explanation, error) {
 		return Explanation{}, err
 	}
 	return r.explain(t, q.Key, q.Entry, rev), nil
-}
-
-// checkEntry refuses an entry that the key never had.
-func (t *thread) checkEntry(key, entry string) error {
-	if entry == "" {
-		return nil
-	}
-	known := map[string]bool{}
-	for _, b := range t.bases {
-		for _, c := range b.of(key) {
-			if c.Entry != "" {
-				known[c.Entry] = true
-			}
-		}
-	}
-	if k := t.keys[key]; k != nil {
-		for name := range k.entries {
-			known[name] = true
-		}
-	}
-	switch {
-	case known[entry]:
-		return nil
-	case len(known) == 0:
-		return fmt.Errorf("%w entry %s: key %s has no entries", ErrUnknown, quoted(entry, shortText), clip(key, shortText))
-	}
-	return unknown("entry", entry, sortedKeys(known, nil))
 }
 
 func (r *Recording) explain(t *thread, key, entry string, rev uint64) Explanation {
@@ -441,73 +230,6 @@ func (l *conflict) about(key, entry string) (out []Write) {
 		}
 	}
 	return out
-}
-
-// writers returns who wrote the key or entry in the commit, in order.
-func (c *commit) writers(key, entry string) (out []Writer) {
-	for i := range c.Writes {
-		if w := &c.Writes[i]; w.Key == key && w.touches(entry) {
-			out = append(out, c.writerOf(w))
-		}
-	}
-	return out
-}
-
-// touches reports whether the write is to an entry, or to the key as a whole.
-func (w *Write) touches(entry string) bool {
-	if entry == "" || w.Entry == "" || w.Entry == entry {
-		return true
-	}
-	return w.several() && strings.Contains(" "+w.Entry[1:len(w.Entry)-1]+" ", " "+entry+" ")
-}
-
-// several reports whether the entry stands for several elements of a set.
-func (w *Write) several() bool {
-	return kindOf(w.Op) == setKind && strings.HasPrefix(w.Entry, "[") && strings.HasSuffix(w.Entry, "]")
-}
-
-// writer is the last who wrote the key or entry in the commit.
-func (c *commit) writer(key, entry string) *Writer {
-	if all := c.writers(key, entry); len(all) > 0 {
-		return &all[len(all)-1]
-	}
-	w := c.writerOf(&Write{Key: key, Entry: entry})
-	if c.reset {
-		w.Plugin, w.Op = engineName, "reset"
-	}
-	return &w
-}
-
-func (c *commit) writerOf(w *Write) Writer {
-	out := Writer{Revision: c.Rev, Run: c.Run, Plugin: w.Plugin, Hook: w.Hook, Step: c.Step, Phase: c.Phase, Round: c.Round,
-		Retry: c.Retry, Op: w.Op, Value: w.Value, key: w.Key, merged: c.merges(), outside: c.run.alone}
-	switch id, is := strings.CutPrefix(w.Plugin, callOwner); {
-	case is:
-		out.Plugin, out.Call = "", id
-		for _, b := range c.bodies {
-			if b.Call.Call == id {
-				out.Tool = b.Tool
-			}
-		}
-	case c.Round > 0 && w.Hook != "":
-		out.Action, out.Hook, out.Instead = w.Hook, "", c.instead == w.Plugin && c.instead != ""
-		if len(c.schedules) == 1 {
-			out.Scheduled = c.schedules[0]
-		}
-	case w.Hook == "" && w.Plugin != engineName:
-		out.aside = len(c.Writes) > 0 && c.Writes[0].Plugin != engineName
-	}
-	return out
-}
-
-// merges reports whether the commit has commands of several hooks.
-func (c *commit) merges() bool {
-	for i := range c.Writes {
-		if c.Writes[i].Hook != c.Writes[0].Hook {
-			return true
-		}
-	}
-	return false
 }
 
 // loser says what became of who lost.
