@@ -456,3 +456,43 @@ func TestRunsThatFail(t *testing.T) {
 	require.Contains(t, spans(w.rec, recording.KindHook), "hook a/step_start/0 of a dropped")
 	checkState(t, w.rec, w.dumps)
 }
+
+// What changes between two runs without an event is found by the second one.
+func TestChangesBetweenRuns(t *testing.T) {
+	w := newWorld(t, nil, hook("a", phase.StepStart, func(pc *phase.Context, cmd *phase.Command) error {
+		if !doors.Has(pc.Snapshot(), "front") {
+			cmd.Update(doors.Put("front", "open"), board.With("x"))
+		}
+		return nil
+	}))
+	th, err := w.engine.NewThread("t")
+	require.NoError(t, err)
+	run := func() {
+		_, err := th.Run(t.Context(), engine.AgentSpec{ID: "agent"}, engine.Prompt("go"))
+		require.NoError(t, err)
+	}
+	run()
+	_, err = th.Submit(t.Context(), "clerk", *(&phase.Command{}).Update(doors.Put("front", "shut"), doors.Put("back", "shut")))
+	require.NoError(t, err)
+	run()
+	rec := recording.New("between")
+	for _, e := range w.events.Events() {
+		if c, ok := e.(engine.Committed); !ok || c.Writes[0].Plugin != "clerk" {
+			rec.Observe(e)
+		}
+	}
+	var texts []string
+	for _, q := range []recording.Query{{Key: "doors", Entry: "front"}, {Key: "doors", Entry: "back"}, {Key: "doors", Entry: "front", Revision: 3}, {Key: "board"}, {Key: "fixpoint.agent"}} {
+		x, err := rec.Explain(q)
+		require.NoError(t, err)
+		texts = append(texts, x.String())
+	}
+	golden(t, texts...)
+	checkState(t, w.rec, w.dumps)
+	v := rec.View()
+	require.Equal(t, v.Runs[1].ID, v.Commits[len(v.Commits)-1].Run)
+	cleared := v.Commits[slices.IndexFunc(v.Commits, func(c recording.Commit) bool { return c.Run == v.Runs[1].ID })]
+	require.Empty(t, cleared.Writes)
+	require.Equal(t, v.Runs[1].BaseRev+1, cleared.Rev)
+	require.Contains(t, fmt.Sprint(cleared.Changes), "The engine cleared it")
+}

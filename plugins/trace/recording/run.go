@@ -19,7 +19,6 @@ type run struct {
 	started  bool // its start was told
 	headless bool // it was resumed, and what came before is unknown
 	alone    bool // something that somebody did to a thread outside a run
-	over     bool
 	last     time.Time // of its events
 	rev      uint64    // of the last event
 

@@ -106,7 +106,7 @@ func millis(d time.Duration) float64 { return math.Round(float64(d)/float64(time
 
 func (r *Recording) resumed(x *run, h engine.Header, e engine.RunResumed) {
 	crashed := x.Status == string(phase.Running) && !x.headless
-	x.Status, x.over, x.End = string(phase.Running), false, nil
+	x.Status, x.End = string(phase.Running), nil
 	if crashed { // its process ended: what it was at is not to be heard of any more
 		r.breakPhases(x, x.last)
 		r.breakOff(x.model, x.last)
@@ -143,7 +143,7 @@ func (r *Recording) resumed(x *run, h engine.Header, e engine.RunResumed) {
 func (r *Recording) finished(x *run, h engine.Header, e engine.RunFinished) {
 	r.breakStep(x, h.Time)
 	end := r.micros(h.Time)
-	x.over, x.End = true, &end
+	x.End = &end
 	x.Status, x.Reason, x.Detail, x.Error = string(e.Status), string(e.Reason), e.Detail, e.Error
 	x.Steps, x.TokensIn, x.TokensOut = e.Steps, e.Usage.InputTokens, e.Usage.OutputTokens
 	status := statusOK
