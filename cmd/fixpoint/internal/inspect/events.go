@@ -1,0 +1,116 @@
+package inspect
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/ddd26017/fixpoint/plugins/trace/recording"
+)
+
+// stream sends one page what it is to show, as server-sent events: a view, then patches
+// of it. Each patch has all that came since the message before, so that a page that is
+// slow is sent fewer of them and holds nobody up.
+type stream struct {
+	*handler
+	w  http.ResponseWriter
+	rc *http.ResponseController
+
+	rec    *recording.Recording // that the page shows; nil: none yet
+	turn   int
+	cursor uint64
+	over   bool // the page knows that no more will come
+	err    error
+}
+
+func (h *handler) events(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	if r.Method == http.MethodHead {
+		return
+	}
+	s := &stream{handler: h, w: w, rc: http.NewResponseController(w)}
+	s.resume(r.Header.Get("Last-Event-ID"))
+	s.write([]byte("retry: 1000\n\n"))
+	tick := time.NewTicker(h.every)
+	defer tick.Stop()
+	for quiet := time.Duration(0); ; quiet += h.every {
+		if s.news() {
+			quiet = 0
+		}
+		if quiet >= h.beat {
+			quiet = 0
+			s.write([]byte(": still here\n\n")) // so that a page that is gone is noticed
+		}
+		if s.err != nil || s.over {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// resume goes on behind the last message that a page got, if it was of this server and
+// of the recording that is shown now. Any other page begins anew.
+func (s *stream) resume(last string) {
+	var key string
+	var turn int
+	var cursor uint64
+	if n, _ := fmt.Sscanf(last, "%s %d %d", &key, &turn, &cursor); n != 3 || key != s.key {
+		return
+	}
+	if rec, now := s.source.current(); now == turn {
+		s.rec, s.turn, s.cursor = rec, turn, cursor
+	}
+}
+
+// news sends what the page does not know yet, and reports whether there was anything.
+func (s *stream) news() bool {
+	rec, turn := s.source.current()
+	if s.rec == nil || turn != s.turn {
+		_, cursor := rec.Since(0)
+		view := rec.View() // what came between the two is sent again, and takes its own place
+		s.rec, s.turn, s.cursor, s.over = rec, turn, cursor, !view.Live
+		s.send("view", view)
+		return true
+	}
+	patch, cursor := rec.Since(s.cursor)
+	if cursor == s.cursor {
+		return false
+	}
+	s.cursor = cursor
+	s.over = patch.Live != nil && !*patch.Live
+	s.send("patch", patch)
+	return true
+}
+
+// send writes one event.
+func (s *stream) send(name string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		s.err = err
+		return
+	}
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "event: %s\nid: %s %d %d\ndata: ", name, s.key, s.turn, s.cursor)
+	out.Write(text) // one line: JSON has line breaks in no text
+	out.WriteString("\n\n")
+	s.write(out.Bytes())
+}
+
+// write gives up on a page that takes nothing for too long.
+func (s *stream) write(text []byte) {
+	if s.err == nil {
+		s.err = s.rc.SetWriteDeadline(time.Now().Add(s.patience))
+	}
+	if s.err == nil {
+		_, s.err = s.w.Write(text)
+	}
+	if s.err == nil {
+		s.err = s.rc.Flush()
+	}
+}
