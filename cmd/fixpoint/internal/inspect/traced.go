@@ -1,0 +1,98 @@
+package inspect
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"time"
+
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/plugins/trace"
+	"github.com/ddd26017/fixpoint/plugins/trace/recording"
+)
+
+// lag is how long a trace may be behind the store of its run.
+const lag = 5 * time.Second
+
+// traced is a trace beside a store.
+type traced struct {
+	path string
+	in   intake
+	read int64
+	runs map[place]*reach
+}
+
+// place is a run of a thread; "" is what was done to the thread outside runs.
+type place struct{ thread, run string }
+
+// reach is how far a trace tells of a place.
+type reach struct {
+	seq, revision uint64
+	commits       map[uint64]bool
+	time          time.Time
+	over          bool // it told the run's end, or that it waits
+}
+
+func newTraced(path string, rec *recording.Recording) *traced {
+	t := &traced{path: path, runs: map[place]*reach{}}
+	t.in = intake{rec: rec, seen: t.note}
+	return t
+}
+
+// more reads the lines that were added to the trace. One that is not there tells
+// nothing. The error is errPruned when what was read is not in it any more.
+func (t *traced) more() error {
+	file, err := os.Open(t.path)
+	if errors.Is(err, os.ErrNotExist) && t.read == 0 {
+		return nil
+	}
+	if err != nil {
+		return errPruned
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() < t.read {
+		return errPruned
+	}
+	news, err := io.ReadAll(io.NewSectionReader(file, t.read, info.Size()-t.read))
+	if err != nil {
+		return err
+	}
+	news = news[:bytes.LastIndexByte(news, '\n')+1] // the rest is still being written
+	t.read += int64(len(news))
+	return t.in.all(bytes.NewReader(news))
+}
+
+// note keeps how far the trace tells.
+func (t *traced) note(line trace.Line) {
+	if line.Event == nil {
+		return
+	}
+	h := line.Event.Head()
+	at := place{h.Thread, h.Run}
+	r := t.runs[at]
+	if r == nil {
+		r = &reach{commits: map[uint64]bool{}}
+		t.runs[at] = r
+	}
+	r.seq, r.revision, r.time, r.over = h.Seq, max(r.revision, h.Revision), h.Time, false
+	switch line.Event.(type) {
+	case engine.RunFinished, engine.RunSuspended:
+		r.over = true
+	case engine.Committed:
+		r.commits[h.Revision] = true
+	}
+}
+
+// numbered returns the event with another number.
+func numbered(e engine.Event, seq uint64) engine.Event {
+	v := reflect.New(reflect.TypeOf(e)).Elem()
+	v.Set(reflect.ValueOf(e))
+	v.FieldByName("Seq").SetUint(seq)
+	return v.Interface().(engine.Event)
+}
