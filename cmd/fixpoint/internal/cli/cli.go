@@ -132,7 +132,8 @@ func newRoot(stdio IO) *cobra.Command {
 			"run gives an agent one prompt, and chat is a conversation at the terminal.\n\n" +
 			"A run that is kept in a store outlives its process. About such runs are: pending,\n" +
 			"approve, deny and answer; resume; threads, history, diff and fork; prune, delete and\n" +
-			"verify.",
+			"verify.\n\n" +
+			"What happened and why, in a trace or a store: inspect, explain and why.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
@@ -141,7 +142,8 @@ func newRoot(stdio IO) *cobra.Command {
 	})
 	root.AddCommand(newRun(stdio), newChat(stdio), newCheck(stdio), newDescribe(stdio), newPlugins(stdio),
 		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio),
-		newHistory(stdio), newDiff(stdio), newFork(stdio), newPrune(stdio), newDelete(stdio), newVerify(stdio))
+		newHistory(stdio), newDiff(stdio), newFork(stdio), newPrune(stdio), newDelete(stdio), newVerify(stdio),
+		newInspect(stdio), newExplain(stdio), newWhy(stdio))
 	return root
 }
 
