@@ -123,7 +123,6 @@ func (f inspectFlags) write(ctx context.Context, p past, stdio IO) error {
 	if err != nil {
 		return err
 	}
-	rec.Finish(true)
 	view, err := json.Marshal(rec.View())
 	if err != nil {
 		return err
@@ -193,7 +192,7 @@ func (f inspectFlags) serve(ctx context.Context, p past, stdio IO) error {
 				complain(stdio.Err, err)
 				err = nil
 			}
-			source.Recording().Finish(true)
+			source.Recording().SetLive(false)
 			<-ctx.Done()
 		case err = <-served:
 			served <- nil

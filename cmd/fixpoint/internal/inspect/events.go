@@ -21,7 +21,8 @@ type stream struct {
 	rec    *recording.Recording // that the page shows; nil: none yet
 	turn   int
 	cursor uint64
-	over   bool // the page knows that no more will come
+	blank  bool // the page knows no time to count from
+	over   bool // it knows that no more will come
 	err    error
 }
 
@@ -71,16 +72,20 @@ func (s *stream) resume(last string) {
 // news sends what the page does not know yet, and reports whether there was anything.
 func (s *stream) news() bool {
 	rec, turn := s.source.current()
-	if s.rec == nil || turn != s.turn {
-		_, cursor := rec.Since(0)
+	fresh := s.rec == nil || turn != s.turn
+	var patch recording.Patch
+	cursor := uint64(0)
+	if !fresh {
+		if patch, cursor = rec.Since(s.cursor); cursor == s.cursor {
+			return false
+		}
+	}
+	if fresh || s.blank {
+		_, cursor = rec.Since(0)
 		view := rec.View() // what came between the two is sent again, and takes its own place
-		s.rec, s.turn, s.cursor, s.over = rec, turn, cursor, !view.Live
+		s.rec, s.turn, s.cursor, s.blank, s.over = rec, turn, cursor, view.Zero.IsZero(), !view.Live
 		s.send("view", view)
 		return true
-	}
-	patch, cursor := rec.Since(s.cursor)
-	if cursor == s.cursor {
-		return false
 	}
 	s.cursor = cursor
 	s.over = patch.Live != nil && !*patch.Live
@@ -96,7 +101,11 @@ func (s *stream) send(name string, data any) {
 		return
 	}
 	var out bytes.Buffer
-	fmt.Fprintf(&out, "event: %s\nid: %s %d %d\ndata: ", name, s.key, s.turn, s.cursor)
+	fmt.Fprintf(&out, "event: %s\nid:", name)
+	if !s.blank {
+		fmt.Fprintf(&out, " %s %d %d", s.key, s.turn, s.cursor)
+	}
+	out.WriteString("\ndata: ")
 	out.Write(text) // one line: JSON has line breaks in no text
 	out.WriteString("\n\n")
 	s.write(out.Bytes())

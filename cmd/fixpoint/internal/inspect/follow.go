@@ -47,6 +47,13 @@ func Follow(ctx context.Context, path string, source *Source, caught func()) err
 
 func follow(ctx context.Context, path string, source *Source, caught func(), every time.Duration) error {
 	in := intake{rec: source.Recording()}
+	in.rec.SetLive(true)
+	anew := func(note string) {
+		in = intake{rec: recording.New(path)}
+		in.rec.SetLive(true)
+		in.rec.Note(note)
+		source.Replace(in.rec)
+	}
 	atEnd := func() error {
 		err := in.judge(path)
 		if err == nil {
@@ -65,15 +72,9 @@ func follow(ctx context.Context, path string, source *Source, caught func(), eve
 		case ctx.Err() != nil:
 			return nil
 		case errors.Is(t.gone, errCut):
-			in = intake{rec: recording.New(path)}
-			in.rec.Note("the file was begun anew; this is what it holds now")
-			source.Replace(in.rec)
+			anew("the file was begun anew; this is what it holds now")
 		case errors.Is(t.gone, errReplaced):
-			in.next = func() {
-				in = intake{rec: recording.New(path)}
-				in.rec.Note("another file took the place of the one that was shown before")
-				source.Replace(in.rec)
-			}
+			in.next = func() { anew("another file took the place of the one that was shown before") }
 		case err != nil:
 			return err
 		}

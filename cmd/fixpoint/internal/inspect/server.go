@@ -83,7 +83,10 @@ func guarded(next http.Handler) http.Handler {
 func local(hostport string) bool {
 	host, _, err := net.SplitHostPort(hostport)
 	if err != nil {
-		host = strings.TrimSuffix(strings.TrimPrefix(hostport, "["), "]") // no port
+		host = hostport // without a port
+		if inner, ok := strings.CutPrefix(host, "["); ok && strings.HasSuffix(inner, "]") {
+			host = strings.TrimSuffix(inner, "]")
+		}
 	}
 	return strings.EqualFold(host, "localhost") || loopback(host)
 }

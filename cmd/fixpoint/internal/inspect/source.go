@@ -14,7 +14,7 @@ type Source struct {
 	turn int // counts the recordings
 }
 
-// NewSource returns the source of a recording. Pages follow it until it is finished.
+// NewSource returns the source of a recording. Pages follow it while it is live.
 func NewSource(rec *recording.Recording) *Source { return &Source{now: rec} }
 
 // Recording returns the recording that is shown.

@@ -40,7 +40,11 @@ func followStore(ctx context.Context, folder string, source *Source, caught func
 		return err
 	}
 	err = s.read(ctx)
+	s.rec.SetLive(true)
 	source.Replace(s.rec)
+	if err != nil {
+		return err
+	}
 	caught()
 	for err == nil {
 		// A store that is large is looked at less often than a small one.
@@ -53,11 +57,12 @@ func followStore(ctx context.Context, folder string, source *Source, caught func
 		case errors.Is(err, errPruned):
 			if s, err = newShelf(folder); err == nil {
 				err = s.read(ctx)
+				s.rec.SetLive(true)
 				source.Replace(s.rec)
 			}
 		case errors.Is(err, kept.ErrNoStore):
 			s.rec.Note("the store is not there any more")
-			s.rec.Finish(true)
+			s.rec.SetLive(false)
 			return nil
 		}
 		if ctx.Err() != nil {
