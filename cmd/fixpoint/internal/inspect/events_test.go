@@ -256,7 +256,7 @@ func TestComingBack(t *testing.T) {
 	require.Contains(t, m.data, "something else")
 	require.Less(t, len(m.data), len(first.data)/2)
 
-	for _, id := range []string{"x 0 1", "1", strings.Replace(m.id, " 0 ", " 1 ", 1), hostile[:20], m.id[3:]} {
+	for _, id := range []string{"x 0 1", "1", strings.Replace(m.id, " 0 ", " 1 ", 1), harmful[:20], m.id[3:]} {
 		if strings.ContainsAny(id, "\r\n") {
 			continue
 		}
@@ -292,7 +292,7 @@ func TestHeartbeat(t *testing.T) {
 
 // What a run said cannot end a message or begin another.
 func TestHostileEvents(t *testing.T) {
-	rec := recording.New(hostile)
+	rec := recording.New(harmful)
 	play(t, 2, rec)
 	server := httptest.NewServer(inspect.Handler(inspect.NewSource(rec)))
 	t.Cleanup(server.Close) // behind its pages
@@ -301,7 +301,7 @@ func TestHostileEvents(t *testing.T) {
 	f.take(t, r.next())
 	_, ok := r.more()
 	require.False(t, ok, "it is over with the view, which says so")
-	require.Equal(t, hostile, f.view.Source)
+	require.Equal(t, harmful, f.view.Source)
 	same(t, rec.View(), f)
 }
 

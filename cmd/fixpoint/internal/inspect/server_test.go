@@ -155,7 +155,7 @@ func TestPageNamesNothingOutside(t *testing.T) {
 
 // The page as one file refers to nothing, and has the view in it whatever that says.
 func TestSingleFile(t *testing.T) {
-	rec := recording.New(hostile)
+	rec := recording.New(harmful)
 	play(t, 3, rec)
 	view, err := json.Marshal(rec.View())
 	require.NoError(t, err)
@@ -170,6 +170,6 @@ func TestSingleFile(t *testing.T) {
 	require.JSONEq(t, string(view), inside)
 	var back recording.View
 	require.NoError(t, json.Unmarshal([]byte(inside), &back))
-	require.Equal(t, hostile, back.Source)
+	require.Equal(t, harmful, back.Source)
 	require.NotEmpty(t, back.Spans)
 }

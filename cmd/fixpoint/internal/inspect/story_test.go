@@ -17,8 +17,8 @@ import (
 	"github.com/ddd26017/fixpoint/state"
 )
 
-// hostile is a text that would do harm in a page or a terminal that took it for more.
-const hostile = "</script><script>alert(1)</script>\u2028\x1b[31m\r\n\ndata: x\n\nevent: view\n"
+// harmful is a text that would do harm in a page or a terminal that took it for more.
+const harmful = "</script><script>alert(1)</script>\u2028\x1b[31m\r\n\ndata: x\n\nevent: view\n"
 
 var board = state.NewCell("story.board", state.Options[string]{})
 
@@ -28,7 +28,7 @@ func story(t testing.TB, steps int) engine.Config {
 	write := func(name string) phase.HookFunc {
 		return func(_ context.Context, pc *phase.Context) (phase.Command, error) {
 			var c phase.Command
-			c.Update(board.With(fmt.Sprint(name, " at ", pc.Run().Step, " after ", board.Get(pc.Snapshot()), hostile)[:40]))
+			c.Update(board.With(fmt.Sprint(name, " at ", pc.Run().Step, " after ", board.Get(pc.Snapshot()), harmful)[:40]))
 			return c, nil
 		}
 	}
@@ -46,12 +46,12 @@ func story(t testing.TB, steps int) engine.Config {
 		}),
 		plugin("right", func(r *engine.Registrar) {
 			r.Gate(gate.Func(func(context.Context, *phase.Context) (gate.Decision, error) {
-				return gate.Block("no knocking" + hostile), nil
+				return gate.Block("no knocking" + harmful), nil
 			}))
 		}))
 	var answers []enginetest.Answer
 	for i := range steps - 1 {
-		answers = append(answers, enginetest.Call(fmt.Sprint("call-", i), "knock", map[string]string{"at": hostile}))
+		answers = append(answers, enginetest.Call(fmt.Sprint("call-", i), "knock", map[string]string{"at": harmful}))
 	}
 	config.Model = enginetest.NewScript(append(answers, enginetest.Say("done"))...)
 	return config
@@ -62,7 +62,7 @@ func play(t testing.TB, steps int, o engine.Observer) {
 	config := story(t, steps)
 	config.Observers = append(config.Observers, o)
 	eng := enginetest.Engine(t, config)
-	in := engine.Prompt(hostile)
+	in := engine.Prompt(harmful)
 	in.RunID = "run-1"
 	_, err := eng.Run(t.Context(), engine.AgentSpec{ID: "actor"}, in)
 	require.NoError(t, err)
