@@ -149,7 +149,8 @@ func (r *Recording) insert(t *thread, c *commit) {
 		} else if k.entries != nil || r.kinds[ch.Key].hasEntries() || ch.Value == "" {
 			r.placeWhole(k, c, i)
 		}
-		if ch.Entry == "" && (ch.At != nil || r.kinds[ch.Key] == listKind) {
+		// Of a store's journal nobody tells which keys are lists.
+		if ch.Entry == "" && (ch.At != nil || r.kinds[ch.Key] == listKind || strings.HasPrefix(string(ch.Value), "[")) {
 			r.measure(t, ch.Key, k, c)
 		}
 	}
