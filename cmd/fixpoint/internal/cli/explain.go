@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -44,7 +45,7 @@ func newExplain(stdio IO) *cobra.Command {
 			}
 			answer, err := rec.Explain(q)
 			if err != nil {
-				return usageError{fmt.Errorf("fixpoint: %w", err)}
+				return unknown(err, "; --thread or --run says which")
 			}
 			if err := remarks(stdio.Err, rec); err != nil {
 				return err
@@ -60,6 +61,15 @@ func newExplain(stdio IO) *cobra.Command {
 	c.Flags().StringVar(&q.Run, "run", "", "the `id` of a run of the thread, which the answer does not go beyond")
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return c
+}
+
+// unknown is the fault of a question that a recording has no answer to. The hint is for
+// one that has several.
+func unknown(err error, hint string) error {
+	if !errors.Is(err, recording.ErrAmbiguous) {
+		hint = ""
+	}
+	return usageError{fmt.Errorf("fixpoint: %s%s", strings.TrimPrefix(err.Error(), "recording: "), hint)}
 }
 
 // keyArgument reads KEY, KEY[ENTRY], and either with @REVISION.

@@ -35,7 +35,7 @@ func newWhy(stdio IO) *cobra.Command {
 			}
 			all, err := rec.Why(args[0])
 			if err != nil {
-				return usageError{fmt.Errorf("fixpoint: %w", err)}
+				return unknown(err, "")
 			}
 			if err := remarks(stdio.Err, rec); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
@@ -16,18 +17,21 @@ type narrator struct {
 	thread string
 	tell   func(engine.Event)
 
-	run   string // that is under way or was the last one; "" before the first
-	began time.Time
-	step  time.Time // when it began
-	seq   uint64
-	last  time.Time // of a commit
-	held  []commit  // the reset before a run, which is told behind its beginning
-	calls map[string]time.Time
+	run          string // that is under way or was the last one; "" before the first
+	began        time.Time
+	step         time.Time // when it began
+	seq          uint64
+	before, last time.Time // of the last two commits
+	held         []commit  // the reset before a run, which is told behind its beginning
+	calls        map[string]time.Time
 }
 
 // commit tells one commit.
 func (n *narrator) commit(c commit) error {
-	n.last = c.time
+	n.before, n.last = n.last, c.time
+	if n.before.IsZero() {
+		n.before = c.time
+	}
 	was, is := phase.Lifecycle{Status: phase.Created}, phase.RunLifecycle.Get(c.after)
 	if c.before != nil {
 		was = phase.RunLifecycle.Get(c.before)
@@ -118,7 +122,7 @@ func (n *narrator) start(c, base commit, is phase.Lifecycle) error {
 	if err != nil {
 		return err
 	}
-	n.run, n.seq, n.began, n.step, n.calls = is.Run, 0, base.time, base.time, map[string]time.Time{}
+	n.run, n.seq, n.began, n.step = is.Run, 0, base.time, base.time
 	e := engine.RunStarted{Header: n.header(c, 0), Base: engine.Base{Found: &found}}
 	e.Time, e.Revision = base.time, found.Revision
 	if rec := kept.Key.Get(c.after); rec.Run == is.Run {
@@ -177,18 +181,26 @@ func (n *narrator) toolCalls(c commit, h func() engine.Header) {
 			n.tell(engine.TicketOpened{Header: h(), Ticket: is.Ticket})
 		}
 		for _, a := range is.Answers[min(len(was.Answers), len(is.Answers)):] {
-			n.tell(engine.TicketAnswered{Header: h(), Ticket: a.Ticket.ID, Call: id, Approved: a.Answer.Approved, Reason: a.Answer.Reason})
-		}
-		if is.Started && !was.Started {
-			n.calls[id] = c.time
-			n.tell(engine.ToolStarted{Header: h(), Call: is.Call})
+			n.tell(engine.TicketAnswered{Header: h(), Ticket: a.Ticket.ID, Call: id, Approved: a.Answer.Approved, Reason: a.Answer.Reason,
+				By: "somebody; the store does not tell who"})
 		}
 		if is.Ended && !was.Ended {
-			e := engine.ToolFinished{Header: h(), Call: is.Call, Result: is.Result}
-			if began, ok := n.calls[id]; ok && is.Started {
-				e.Duration = c.time.Sub(began)
+			e := engine.ToolFinished{Call: is.Call, Result: is.Result}
+			if ran(is.Result) {
+				// Its body ran since the commit before, or for a part of that time.
+				begun := h()
+				begun.Time = n.before
+				n.tell(engine.ToolStarted{Header: begun, Call: is.Call})
+				e.Duration = c.time.Sub(n.before)
 			}
+			e.Header = h()
 			n.tell(e)
 		}
 	}
+}
+
+// ran reports whether a result is one that comes of a tool's work. An error may also be
+// of a call that could not be made, which the store does not tell apart.
+func ran(r inference.ToolResult) bool {
+	return slices.Contains([]inference.Outcome{inference.OutcomeOK, inference.OutcomeError, inference.OutcomeTimedOut}, r.Outcome)
 }

@@ -1,9 +1,12 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
@@ -15,8 +18,8 @@ import (
 )
 
 // JournalLimits says what is not known of a run that only its store tells of.
-const JournalLimits = "a store knows what each commit changed and when, not who wrote it, nor what hooks and gates did; " +
-	"a run with --trace FILE tells that too"
+const JournalLimits = "of a run without a trace the store tells what each commit changed and when, not who wrote it, nor what hooks and gates did; " +
+	"run --trace FILE tells that too"
 
 // ReadStore reads the threads of a store: what its journal tells of them, and where a run
 // was started with --trace, that trace. It does so in a copy, and runs may go on
@@ -26,6 +29,7 @@ func ReadStore(ctx context.Context, folder string) (*recording.Recording, error)
 	if err != nil {
 		return nil, err
 	}
+	s.patience = 0 // what is there now is all there is
 	return s.rec, s.read(ctx)
 }
 
@@ -81,15 +85,24 @@ type shelf struct {
 	traces  map[string]*traced // by path
 	owed    map[effects.ID]bool
 
-	seen os.FileInfo // of the file that was read last
-	took time.Duration
+	patience time.Duration // with a trace that is behind the store
+	seen     os.FileInfo   // of the file that was read last
+	took     time.Duration
 }
 
 // reading is how far a thread was read.
 type reading struct {
 	past
 	narrator
-	news []engine.Event // that were not told yet
+	made []engine.Event // by the narrator, of the commit that is being read
+	news []piece        // that were not told yet
+}
+
+// piece is an event, and the trace that may tell it better.
+type piece struct {
+	event engine.Event
+	trace *traced // nil: none
+	since time.Time
 }
 
 func newShelf(folder string) (*shelf, error) {
@@ -99,7 +112,7 @@ func newShelf(folder string) (*shelf, error) {
 	}
 	s := &shelf{
 		folder: folder, rec: recording.New(folder), keys: keys,
-		threads: map[string]*reading{}, traces: map[string]*traced{}, owed: map[effects.ID]bool{},
+		threads: map[string]*reading{}, traces: map[string]*traced{}, owed: map[effects.ID]bool{}, patience: lag,
 	}
 	s.rec.Note(JournalLimits)
 	return s, nil
@@ -124,12 +137,19 @@ func (s *shelf) read(ctx context.Context) error {
 		s.seen, s.took = file, time.Since(began)
 	}
 	for _, t := range s.traces {
-		if err := t.more(); err != nil {
+		if err := t.news(); err != nil {
 			return err
 		}
 	}
-	for _, t := range s.threads {
-		s.tell(t)
+	waiting := slices.DeleteFunc(slices.Collect(maps.Values(s.threads)), func(t *reading) bool { return len(t.news) == 0 })
+	slices.SortFunc(waiting, func(a, b *reading) int {
+		x, y := a.news[0].event.Head(), b.news[0].event.Head()
+		return cmp.Or(x.Time.Compare(y.Time), cmp.Compare(x.Thread, y.Thread))
+	})
+	for _, t := range waiting {
+		if err := s.tell(t); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -164,14 +184,21 @@ func (s *shelf) thread(ctx context.Context, j engine.Journal, id string) error {
 	t := s.threads[id]
 	if t == nil {
 		t = &reading{past: past{thread: id}}
-		t.narrator = narrator{thread: id, tell: func(e engine.Event) { t.news = append(t.news, e) }}
+		t.narrator = narrator{thread: id, tell: func(e engine.Event) { t.made = append(t.made, e) }}
 		s.threads[id] = t
 	}
 	return t.more(ctx, j, s.keys, func(c commit) error {
-		if rec := kept.Key.Get(c.after); rec.Trace != "" && s.traces[rec.Trace] == nil {
-			s.traces[rec.Trace] = newTraced(rec.Trace, s.rec)
+		// The record is written before its run begins.
+		path := kept.Key.Get(c.after).Trace
+		if path != "" && s.traces[path] == nil {
+			s.traces[path] = newTraced(path, s.rec)
 		}
-		return t.commit(c)
+		err := t.commit(c)
+		for _, e := range t.made {
+			t.news = append(t.news, piece{e, s.traces[path], time.Now()})
+		}
+		t.made = nil
+		return err
 	})
 }
 
@@ -195,7 +222,7 @@ func (s *shelf) effects(ctx context.Context, store *kept.Store) error {
 		e := o.event
 		e.Header = t.header(commit{time: t.last, after: t.store.Snapshot()}, 0)
 		e.Revision = o.event.ID.Revision
-		t.news = append(t.news, e)
+		t.news = append(t.news, piece{event: e})
 	}
 	for id := range s.owed {
 		if !left[id] {
@@ -206,36 +233,34 @@ func (s *shelf) effects(ctx context.Context, store *kept.Store) error {
 }
 
 // tell gives the recording the news of a thread, but those that a trace tells better.
-func (s *shelf) tell(t *reading) {
+func (s *shelf) tell(t *reading) error {
 	for len(t.news) > 0 {
-		e := t.news[0]
-		h := e.Head()
-		switch r := s.reach(place{h.Thread, h.Run}); {
-		case r == nil:
-			s.rec.Observe(e)
-		case h.Run == "":
-			if !r.commits[h.Revision] {
-				s.rec.Observe(e)
+		p := t.news[0]
+		if p.trace != nil && !p.trace.begun {
+			if err := p.trace.begin(); err != nil {
+				return err
 			}
+		}
+		h := p.event.Head()
+		var r *reach
+		told := false
+		if p.trace != nil {
+			r, told = p.trace.runs[place{h.Thread, h.Run}], p.trace.told[commitOf{h.Thread, h.Revision}]
+		}
+		switch {
+		case h.Run == "" && told: // by which what the command keeps of a run came into the store
+		case r == nil:
+			s.rec.Observe(p.event)
 		case h.Revision <= r.revision: // told
-		case !r.over && h.Time.Before(r.time.Add(lag)):
-			return // the trace is about to tell it
+		case !r.over && time.Since(p.since) < s.patience:
+			return nil // the trace is about to tell it
 		default:
-			if r.seq++; e.Type() == (engine.RunResumed{}).Type() {
+			if r.seq++; p.event.Type() == (engine.RunResumed{}).Type() {
 				r.seq = 1
 			}
-			s.rec.Observe(numbered(e, r.seq))
+			s.rec.Observe(numbered(p.event, r.seq))
 		}
 		t.news = t.news[1:]
-	}
-}
-
-// reach is how far traces tell of a place; nil: they do not.
-func (s *shelf) reach(at place) *reach {
-	for _, t := range s.traces {
-		if r := t.runs[at]; r != nil {
-			return r
-		}
 	}
 	return nil
 }

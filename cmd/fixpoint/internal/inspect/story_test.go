@@ -12,6 +12,7 @@ import (
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/trace"
 	"github.com/ddd26017/fixpoint/state"
@@ -49,12 +50,21 @@ func story(t testing.TB, steps int) engine.Config {
 				return gate.Block("no knocking" + harmful), nil
 			}))
 		}))
-	var answers []enginetest.Answer
-	for i := range steps - 1 {
-		answers = append(answers, enginetest.Call(fmt.Sprint("call-", i), "knock", map[string]string{"at": harmful}))
-	}
-	config.Model = enginetest.NewScript(append(answers, enginetest.Say("done"))...)
+	config.Model = &caller{steps: steps}
 	return config
+}
+
+// caller calls the tool in every step of a run but the last.
+type caller struct{ step, steps int }
+
+func (c *caller) Generate(context.Context, inference.Request) (inference.Response, error) {
+	c.step++
+	if c.step == c.steps {
+		return inference.Response{Message: inference.Assistant("done"), Stop: inference.StopEnd}, nil
+	}
+	args, err := inference.ToJSON(map[string]string{"at": harmful})
+	call := inference.ToolCall{ID: fmt.Sprint("call-", c.step-1), Name: "knock", Args: args}
+	return inference.Response{Message: inference.Assistant("", call), Stop: inference.StopToolUse}, err
 }
 
 // play has the story happen under an observer.

@@ -18,27 +18,48 @@ const lag = 5 * time.Second
 
 // traced is a trace beside a store.
 type traced struct {
-	path string
-	in   intake
-	read int64
-	runs map[place]*reach
+	path  string
+	in    intake
+	read  int64
+	begun bool // it is being told
+	runs  map[place]*reach
+	told  map[commitOf]bool
 }
 
-// place is a run of a thread; "" is what was done to the thread outside runs.
+// commitOf names a commit.
+type commitOf struct {
+	thread   string
+	revision uint64
+}
+
+// place is a run of a thread.
 type place struct{ thread, run string }
 
-// reach is how far a trace tells of a place.
+// reach is how far a trace tells of a run.
 type reach struct {
 	seq, revision uint64
-	commits       map[uint64]bool
-	time          time.Time
 	over          bool // it told the run's end, or that it waits
 }
 
 func newTraced(path string, rec *recording.Recording) *traced {
-	t := &traced{path: path, runs: map[place]*reach{}}
+	t := &traced{path: path, runs: map[place]*reach{}, told: map[commitOf]bool{}}
 	t.in = intake{rec: rec, seen: t.note}
 	return t
+}
+
+// begin tells the trace from now on. It is not before what happened before its run was
+// told.
+func (t *traced) begin() error {
+	t.begun = true
+	return t.more()
+}
+
+// news is more once the trace is told.
+func (t *traced) news() error {
+	if !t.begun {
+		return nil
+	}
+	return t.more()
 }
 
 // more reads the lines that were added to the trace. One that is not there tells
@@ -77,15 +98,15 @@ func (t *traced) note(line trace.Line) {
 	at := place{h.Thread, h.Run}
 	r := t.runs[at]
 	if r == nil {
-		r = &reach{commits: map[uint64]bool{}}
+		r = &reach{}
 		t.runs[at] = r
 	}
-	r.seq, r.revision, r.time, r.over = h.Seq, max(r.revision, h.Revision), h.Time, false
+	r.seq, r.revision, r.over = h.Seq, max(r.revision, h.Revision), false
 	switch line.Event.(type) {
 	case engine.RunFinished, engine.RunSuspended:
 		r.over = true
 	case engine.Committed:
-		r.commits[h.Revision] = true
+		t.told[commitOf{h.Thread, h.Revision}] = true
 	}
 }
 
