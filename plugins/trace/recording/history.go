@@ -150,7 +150,7 @@ func (r *Recording) insert(t *thread, c *commit) {
 			r.placeWhole(k, c, i)
 		}
 		// Of a store's journal nobody tells which keys are lists.
-		if ch.Entry == "" && (ch.At != nil || r.kinds[ch.Key] == listKind || strings.HasPrefix(string(ch.Value), "[")) {
+		if ch.Entry == "" && (ch.At != nil || r.kinds[ch.Key] == listKind || len(ch.Value) > 0 && ch.Value[0] == '[') {
 			r.measure(t, ch.Key, k, c)
 		}
 	}
