@@ -12,6 +12,9 @@
 //	fixpoint history THREAD          list a thread's commits; also diff, fork
 //	fixpoint prune THREAD            drop old history; also delete
 //	fixpoint verify --store STORE    look for damage
+//	fixpoint inspect TRACE           show runs in a browser; also --store STORE
+//	fixpoint explain TRACE KEY       say who wrote a value
+//	fixpoint why TRACE CALL          tell the decision about a tool call
 //
 // Without SPEC it uses the built-in agent of examples/steward.
 package main

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -39,7 +40,8 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(childStop); text != "" {
 		out = &stopper{to: out, text: text}
 	}
-	os.Exit(cli.Run(context.Background(), os.Args[1:], cli.IO{In: os.Stdin, Out: out, Err: os.Stderr}))
+	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
+	os.Exit(cli.Run(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: out, Err: os.Stderr}))
 }
 
 // stopper blocks for ever once text was written, or that many lines where it is a
