@@ -251,8 +251,13 @@ func (c *commit) why(ch *Change) []string {
 		out = append(out, text+".")
 	}
 	if k := c.thread.keys[ch.Key]; k != nil && !c.reset {
-		if former, ok := k.before(ch.Entry, c.Rev); ok {
-			w := former.c.writer(ch.Key, ch.Entry)
+		former, ok := k.before(ch.Entry, c.Rev)
+		var w *Writer
+		if ok {
+			w = former.c.writer(ch.Key, ch.Entry)
+			ok = w.Plugin != engineName || len(ws) != 1 || ws[0].Plugin != engineName // the engine on its own books
+		}
+		if ok {
 			w.Scheduled, w.Instead, w.Tool = "", false, "" // may be told later, of the former commit
 			out = append(out, "Before that, "+w.who()+" "+verb(w.Op)+" at revision "+number(w.Revision)+".")
 		}
