@@ -16,9 +16,9 @@ type run struct {
 	item
 	top      string // the run at the top of those that delegated
 	thread   *thread
-	started  bool // its start was told
-	headless bool // it was resumed, and what came before is unknown
-	alone    bool // something that somebody did to a thread outside a run
+	started  bool      // its start was told
+	headless bool      // it was resumed, and what came before is unknown
+	alone    bool      // something that somebody did to a thread outside a run
 	last     time.Time // of its events
 	rev      uint64    // of the last event
 
