@@ -69,9 +69,9 @@ var allowedImports = map[string][]string{
 	"plugins":       append(slices.Clone(corePackages), "internal/*"),
 	"plugins/slash": corePackages, // which other plugins register
 	"plugins/*":     append(slices.Clone(corePackages), "plugins/slash", "internal/*"),
-	"store":         nil,                                                         // the contract, so that a store need not link the engine
-	"store/*":       append(slices.Clone(corePackages), "store", "store/*"),      // the conformance kit breaks stores with the fault store
-	"bench":         append(slices.Clone(corePackages), btreePath, errgroupPath), // for the baselines
+	"store":         nil,                                                                      // the contract, so that a store need not link the engine
+	"store/*":       append(slices.Clone(corePackages), "store", "store/*"),                   // the conformance kit breaks stores with the fault store
+	"bench":         append(slices.Clone(corePackages), "plugins/*", btreePath, errgroupPath), // for the baselines
 	"examples/*":    append(slices.Clone(corePackages), "enginetest", "plugins/*", "plugins/slash", "store", "store/*"),
 }
 
