@@ -93,7 +93,7 @@ var answerTests = []test{
 }
 
 var (
-	oslo  = Call{ID: "call_a", Name: "weather", Args: []string{`{"city":"Os`, `lo \"<&>\" \u00e6`, `","days":2}`}}
+	oslo  = Call{ID: "call_a", Name: "weather", Args: []string{`{"city":"Osl`, `o \"<&>\" \u00e6`, `","days":2}`}}
 	rome  = Call{ID: "call_b", Name: "weather", Args: []string{`{"ci`, `ty":"Rome",`, `"days":3}`}}
 	image = inference.Part{Kind: inference.PartImage, MediaType: "image/png", Data: "\x89PNG\r\n\x1a\n not really"}
 )
@@ -175,7 +175,11 @@ func testTextAsItComes(t *testing.T, p Provider) {
 		require.NoError(t, err)
 		if c.Text != "" {
 			got = append(got, c.Text)
-			seen <- struct{}{}
+			select {
+			case seen <- struct{}{}:
+			case <-ctx.Done():
+				t.Fatal("modeltest: text arrived too late, when the stream was over")
+			}
 		}
 	}
 	require.Equal(t, pieces, got)

@@ -36,6 +36,9 @@ type Provider struct {
 	Fields map[inference.Field]Place
 	// Efforts says what becomes of each effort, at the place that Fields has for it.
 	Efforts map[inference.Effort]Place
+	// Together is an override of all that may be set at once, where the service or the adapter refuses some fields or
+	// some beside others; zero if everything may be. Its model is not looked at.
+	Together inference.Override
 	// Parts says what becomes of each sort of part in a user's message, by the names in PartNames.
 	Parts map[string]Fate
 
@@ -104,8 +107,7 @@ type Call struct {
 // JSON returns the arguments in one piece.
 func (c Call) JSON() string { return strings.Join(c.Args, "") }
 
-// Pieces yields the pieces of all calls in the order in which a stream sends them: the call's index, and which of its
-// pieces.
+// Pieces returns the pieces of all calls in the order in which a stream sends them.
 func (a Answer) Pieces() []Piece {
 	var out []Piece
 	for call, c := range a.Calls {
@@ -119,7 +121,7 @@ func (a Answer) Pieces() []Piece {
 	return out
 }
 
-// Piece is one piece of one call's arguments.
+// Piece is one piece of one call's arguments: Answer.Calls[Call].Args[Index].
 type Piece struct{ Call, Index int }
 
 // Usage is counted as [inference.Usage] does: Cached is part of Input, and Reasoning is part of Output.

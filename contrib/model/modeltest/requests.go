@@ -169,22 +169,18 @@ func (p Provider) checkPlace(t *testing.T, field inference.Field, r inference.Re
 
 // testModesAlike: apart from what asks for the stream, both requests say the same, texts in the same order.
 func testModesAlike(t *testing.T, p Provider) {
-	r := full.Apply(conversation(p))
-	r.Model = p.Model
-	if p.refuses() {
-		r.Params = inference.Params{}
-	}
+	r := p.together().Apply(conversation(p))
 	require.Equal(t, leaves(p.send(t, modes[0], r).Body), leaves(p.send(t, modes[1], r).Body))
 }
 
-// refuses reports whether a field is refused, so that not all can be sent together.
-func (p Provider) refuses() bool {
-	for _, place := range p.Fields {
-		if place.Refused {
-			return true
-		}
+// together returns the override that sets all that may be set at once.
+func (p Provider) together() inference.Override {
+	o := p.Together
+	if o.IsZero() {
+		o = full
 	}
-	return false
+	o.UpstreamModel = inference.Opt[string]{}
+	return o
 }
 
 // PartNames are the sorts of part that Provider.Parts must say something about: text, and media with their data or
@@ -332,7 +328,12 @@ func testTexts(t *testing.T, p Provider) {
 	t.Run("no messages", func(t *testing.T) {
 		r := p.hello()
 		r.Messages = nil
-		p.send(t, modes[0], r)
+		s := serve(t, p, answering(p.said("Yes.")))
+		if _, err := s.ask(context.Background(), modes[0], r); err != nil { // some services want one
+			f := s.failed(t, err, resilient.BadRequest)
+			require.Zero(t, f.Status)
+			require.Empty(t, s.sent())
+		}
 	})
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // patience is how long anything may take that ought to happen at once.
-const patience = 20 * time.Second
+var patience = 20 * time.Second
 
 // secret is the key that the model is made with.
 const secret = "modeltest-not-a-real-key-5e1f"
@@ -33,7 +33,6 @@ type service struct {
 	stop     chan struct{}
 
 	mu       sync.Mutex
-	script   func(http.ResponseWriter, *http.Request, Wire)
 	wires    []Wire
 	open     map[net.Conn]bool
 	warnings []error
@@ -176,11 +175,13 @@ func reply(w http.ResponseWriter, r Reply) {
 	_, _ = io.WriteString(w, r.Body)
 }
 
-// hang waits until the client is gone, and tells that by closing gone.
+// hang waits until the client is gone, and tells that by closing gone. A client that stays is sent away.
 func (s *service) hang(r *http.Request, gone chan<- struct{}) {
 	select {
 	case <-r.Context().Done():
 		close(gone)
+	case <-time.After(patience):
+		s.t.Errorf("modeltest: the client keeps the connection open, %v on", patience)
 	case <-s.stop:
 	}
 }

@@ -25,8 +25,9 @@ func (p Provider) validate() error {
 	need(p.has(resilient.ContentFiltered) || !p.Lacks.Filtered,
 		"a service must be able to filter, by a Failure of class %q or by an answer's end", resilient.ContentFiltered.String())
 	for field := range full.Fields() {
-		_, ok := p.Fields[field]
+		place, ok := p.Fields[field]
 		need(ok, "Provider.Fields does not say what becomes of %q", field)
+		need(!place.Refused || !p.Together.IsZero(), "%q is refused, so Provider.Together must say what may be set", field)
 	}
 	for _, effort := range efforts {
 		_, ok := p.Efforts[effort]
