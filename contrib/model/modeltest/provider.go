@@ -10,8 +10,8 @@ import (
 	"github.com/ddd26017/fixpoint/inference/resilient"
 )
 
-// Provider is an adapter, and what its service says and understands. All fields but Lacks, Failures and MidStream
-// must be filled in.
+// Provider is an adapter, and what its service says and understands. All fields but MidStream, Together, Update and
+// Lacks must be filled in.
 type Provider struct {
 	// New makes a model as setup says, with the retries of the SDK turned off. It must be an [inference.Streamer] too.
 	New func(t testing.TB, setup Setup) inference.Model

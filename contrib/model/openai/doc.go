@@ -51,8 +51,10 @@
 // sent back wrapped as {"malformed_args": "..."}, as some services take no others.
 //
 // In answers, thoughts are the part of kind reasoning, images made by the service's tool are parts of kind image, and
-// items of any other sort are parts of kind vendor. Parts of vendors go back as they came and in their place. Parts of
-// other adapters' vendors are left out. Several messages in one answer are joined by an empty line.
+// items of any other sort, sealed thoughts among them, are parts of kind vendor. With Responses these items go back as
+// they came and in their place; with ChatCompletions, and if they are of another adapter, parts of kinds reasoning and
+// vendor are left out. An image of a model that did not come by Responses is an error. Several messages in one answer
+// are joined by an empty line.
 //
 // A refusal of the model is its text, with the stop reason filtered. Reasoning tokens are part of the output tokens.
 //
