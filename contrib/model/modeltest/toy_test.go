@@ -77,12 +77,23 @@ type toyMessage struct {
 
 func (m *toy) body(r inference.Request, stream bool) ([]byte, error) {
 	params := map[string]any{}
+	if r.Params.ReasoningEffort.Or("") == inference.EffortMax && m.flaw != "takes any effort" {
+		return nil, &resilient.Failure{Class: resilient.BadRequest, Provider: "toy", Model: r.Model,
+			Err: &inference.FieldError{Field: inference.FieldReasoningEffort, Value: "max", Want: "high or less"}}
+	}
+	if p, ok := r.Params.TopP.Get(); ok && m.flaw != "drops top_p" {
+		m.Warn(&inference.FieldError{Field: inference.FieldTopP, Value: fmt.Sprint(p), Want: "none: the service has no such thing"})
+	}
+	r.Params.TopP = inference.None[float64]()
 	for field, value := range (inference.Override{Temperature: r.Params.Temperature, MaxTokens: r.Params.MaxTokens,
 		TopP: r.Params.TopP, ReasoningEffort: r.Params.ReasoningEffort}).Fields() {
 		if m.flaw == "drops "+string(field) || m.flaw == "drops zero" && value == "0" {
 			continue
 		}
 		params[string(field)] = value
+		if value == `"none"` && m.flaw != "untranslated" {
+			params[string(field)] = "off"
+		}
 	}
 	for name, value := range r.Params.Extra.All() {
 		if m.flaw != "drops null" || value != "" {
@@ -120,7 +131,7 @@ func (m *toy) body(r inference.Request, stream bool) ([]byte, error) {
 		}
 	}
 	return json.Marshal(map[string]any{
-		"model": r.Model, "system": r.System, "stream": stream, "params": params, "messages": messages, "tools": r.Tools,
+		"system": r.System, "stream": stream, "params": params, "messages": messages, "tools": r.Tools,
 	})
 }
 
@@ -158,6 +169,9 @@ func (m *toy) Stream(ctx context.Context, r inference.Request) iter.Seq2[inferen
 
 func (m *toy) ask(ctx context.Context, r inference.Request, stream bool) iter.Seq2[inference.Chunk, error] {
 	return func(yield func(inference.Chunk, error) bool) {
+		if m.flaw == "one model" {
+			r.Model = "toy-1"
+		}
 		partial, left := false, false
 		err := m.converse(ctx, r, stream, func(c inference.Chunk) bool {
 			partial = partial || c.Text != "" || c.ToolCall != (inference.ToolCallDelta{})
@@ -204,7 +218,7 @@ func (m *toy) converse(ctx context.Context, r inference.Request, stream bool, sa
 	}
 	var resp *http.Response
 	for range tries {
-		req, err := http.NewRequestWithContext(asked, http.MethodPost, m.BaseURL+"/ask", bytes.NewReader(body))
+		req, err := http.NewRequestWithContext(asked, http.MethodPost, m.BaseURL+"/ask/"+r.Model, bytes.NewReader(body))
 		if err != nil {
 			return err
 		}
