@@ -2,6 +2,7 @@ package openai
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/ddd26017/fixpoint/inference"
 )
@@ -53,14 +54,10 @@ func (m *Model) function(tool inference.ToolSpec) (function, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(f.Parameters, &members); err != nil || members == nil {
-		return f, refused{errTool(tool.Name)}
+		return f, refused{fmt.Errorf("the schema of tool %s is no JSON object", tool.Name)}
 	}
 	return f, nil
 }
-
-type errTool string
-
-func (e errTool) Error() string { return "the schema of tool " + string(e) + " is no JSON object" }
 
 // appended returns the tools of the request and behind them those of the open map's entry "tools": the service's own.
 func appended(tools []json.RawMessage, more json.RawMessage) ([]json.RawMessage, error) {

@@ -70,7 +70,7 @@ type Options struct {
 // Model asks a service. It is safe for concurrent use.
 type Model struct {
 	options   Options
-	key       string
+	secrets   []string
 	responses responses.ResponseService
 	chat      sdk.ChatCompletionService
 }
@@ -119,9 +119,10 @@ func New(o Options) (*Model, error) {
 			}
 		}
 	}
-	o.Names, o.Header = maps.Clone(o.Names), nil
+	hidden := secrets(key, o.Header)
+	o.Names, o.Header, o.Key = maps.Clone(o.Names), nil, ""
 	return &Model{
-		options: o, key: key,
+		options: o, secrets: hidden,
 		// Not by way of sdk.NewClient, which takes keys and headers from the environment.
 		responses: responses.NewResponseService(settings...),
 		chat:      sdk.NewChatCompletionService(settings...),

@@ -106,6 +106,18 @@ func TestHeader(t *testing.T) {
 	require.Equal(t, []string{"1", "2"}, header["X-Two"])
 }
 
+// TestSecretsOfHeaders: a key that is sent in a header of its own is in no error either.
+func TestSecretsOfHeaders(t *testing.T) {
+	m, _ := endpoint(t, openai.Options{Key: "none", Header: http.Header{"Api-Key": {"azure-secret"}, "OpenAI-Project": {"proj_12345"}}},
+		func(w http.ResponseWriter, _ []byte) {
+			w.WriteHeader(http.StatusUnauthorized)
+			_, _ = io.WriteString(w, `{"error":{"message":"none such: azure-secret of proj_12345"}}`)
+		})
+	_, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
+	require.ErrorIs(t, err, resilient.Auth)
+	require.ErrorContains(t, err, "none such: [key] of proj_12345")
+}
+
 func TestNames(t *testing.T) {
 	m, asked := endpoint(t, openai.Options{Model: "default", Names: map[string]string{"smart": "gpt-large", "default": "gpt-small"}}, yes)
 	for request, want := range map[string]string{"": "gpt-small", "smart": "gpt-large", "gpt-other": "gpt-other"} {
