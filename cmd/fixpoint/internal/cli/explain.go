@@ -56,6 +56,7 @@ func newExplain(stdio IO) *cobra.Command {
 			return paragraph(stdio.Out, answer.String())
 		})(c, nil)
 	}
+	c.ValidArgsFunction = completed(&store)
 	storeFlag(c, &store)
 	c.Flags().StringVar(&q.Thread, "thread", "", "the `id` of the thread, where there are several")
 	c.Flags().StringVar(&q.Run, "run", "", "the `id` of a run of the thread, which the answer does not go beyond")

@@ -41,6 +41,16 @@ func pastOf(c *cobra.Command, args []string, store string, others ...string) (pa
 	return past{trace: args[0]}, args[1:], nil
 }
 
+// completed completes the trace by the names of files, and nothing else.
+func completed(store *string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if *store == "" && len(args) == 0 {
+			return nil, cobra.ShellCompDirectiveDefault
+		}
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
 // read reads all there is by now.
 func (p past) read(ctx context.Context) (*recording.Recording, error) {
 	if p.store != "" {
@@ -105,6 +115,7 @@ func newInspect(stdio IO) *cobra.Command {
 			return f.serve(ctx, p, stdio)
 		})(c, nil)
 	}
+	c.ValidArgsFunction = completed(&f.store)
 	storeFlag(c, &f.store)
 	c.Flags().StringVar(&f.addr, "addr", "127.0.0.1:0", "the `address` to serve on, of this machine; port 0 is any that is free")
 	c.Flags().BoolVar(&f.open, "open", false, "open the page in the browser")

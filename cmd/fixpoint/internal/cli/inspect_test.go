@@ -155,6 +155,15 @@ func TestWrongQuestions(t *testing.T) {
 	require.Len(t, files, 1, "nothing is left behind")
 }
 
+// Shells complete the name of the trace, and no file behind it.
+func TestCompleteTrace(t *testing.T) {
+	for _, name := range []string{"inspect", "explain", "why"} {
+		require.Equal(t, ":0\n", fixpoint(t, "", "__complete", name, "").out)
+		require.Equal(t, ":4\n", fixpoint(t, "", "__complete", name, "trace", "").out)
+		require.Equal(t, ":4\n", fixpoint(t, "", "__complete", name, "--store", "runs", "").out)
+	}
+}
+
 var viewOf = regexp.MustCompile(`(?s)<script type="application/json" id="view">(.*?)</script>`)
 
 // fixpoint inspect --html writes the page as one file with all that the trace tells.

@@ -56,6 +56,7 @@ func newWhy(stdio IO) *cobra.Command {
 			return nil
 		})(c, nil)
 	}
+	c.ValidArgsFunction = completed(&store)
 	storeFlag(c, &store)
 	c.Flags().BoolVar(&asJSON, "json", false, "as JSON")
 	return c

@@ -180,7 +180,7 @@ func TestNoTrace(t *testing.T) {
 	require.ErrorContains(t, err, "line 1")
 	source := inspect.NewSource(recording.New(path))
 	require.ErrorIs(t, inspect.FollowAt(t.Context(), path, source, func() {}, time.Millisecond), inspect.ErrNoTrace)
-	for _, path := range []string{path + ".none", t.TempDir()} {
+	for _, path := range []string{path + ".none", t.TempDir(), os.DevNull + "/x"} {
 		_, err = inspect.Read(path)
 		require.Error(t, err)
 		require.Error(t, inspect.FollowAt(t.Context(), path, source, func() {}, time.Millisecond))

@@ -23,7 +23,6 @@ type narrator struct {
 	seq          uint64
 	before, last time.Time // of the last two commits
 	held         []commit  // the reset before a run, which is told behind its beginning
-	calls        map[string]time.Time
 }
 
 // commit tells one commit.

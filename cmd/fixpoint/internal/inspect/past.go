@@ -27,7 +27,7 @@ type past struct {
 // commit is one commit that a journal has.
 type commit struct {
 	time          time.Time
-	before, after *state.Snapshot // of different stores where a snapshot was read; before is nil for the oldest one
+	before, after *state.Snapshot // before is nil for the oldest one
 	changes       []state.DeltaEntry
 }
 
@@ -85,16 +85,15 @@ func (p *past) more(ctx context.Context, j engine.Journal, keys *state.Schema, e
 
 // image reads what is new in one image.
 func (p *past) image(image engine.JournalImage, keys *state.Schema, each func(commit) error) (err error) {
-	if p.store == nil || image.SnapshotAt > p.done {
-		was := p.store
+	if image.SnapshotAt > p.done {
+		if err := p.snapshot(image, keys, each); err != nil {
+			return fmt.Errorf("snapshot %d: %w", image.SnapshotAt, err)
+		}
+		p.done = image.SnapshotAt
+	}
+	if p.store == nil {
 		if p.store, err = state.NewStore(state.Config{Schema: keys}); err != nil {
 			return err
-		}
-		if image.SnapshotAt > 0 {
-			if err := p.snapshot(image, was, each); err != nil {
-				return err
-			}
-			p.done = image.SnapshotAt
 		}
 	}
 	for _, r := range image.Tail {
@@ -120,26 +119,33 @@ func (p *past) image(image engine.JournalImage, keys *state.Schema, each func(co
 }
 
 // snapshot reads the commit at whose revision the whole state was kept.
-func (p *past) snapshot(image engine.JournalImage, was *state.Store, each func(commit) error) error {
+func (p *past) snapshot(image engine.JournalImage, keys *state.Schema, each func(commit) error) (err error) {
 	var whole struct {
 		state.Dump
 		Time time.Time `json:"time"`
 	}
 	if err := unpack(image.Snapshot, &whole); err != nil {
-		return fmt.Errorf("snapshot %d: %w", image.SnapshotAt, err)
+		return err
 	}
-	res, err := p.store.Apply(whole.Dump.Delta())
+	oldest := p.store == nil
+	d := whole.Dump.Delta()
+	if oldest {
+		p.store, err = state.NewStore(state.Config{Schema: keys})
+	} else {
+		var before state.Dump
+		before, err = p.store.Snapshot().Export()
+		d.Entries = differ(before, whole.Dump) // only what changed is to be decoded
+	}
 	if err != nil {
-		return fmt.Errorf("snapshot %d: %w", image.SnapshotAt, err)
+		return err
+	}
+	res, err := p.store.Apply(d)
+	if err != nil {
+		return err
 	}
 	c := commit{time: whole.Time, after: res.Snapshot}
-	if was != nil {
-		c.before = was.Snapshot()
-		before, err := c.before.Export()
-		if err != nil {
-			return err
-		}
-		c.changes = differ(before, whole.Dump)
+	if !oldest {
+		c.before, c.changes = res.Before, d.Entries
 	}
 	return each(c)
 }

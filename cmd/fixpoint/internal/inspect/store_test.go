@@ -70,7 +70,7 @@ func (s *shop) run(thread string, n, steps int, file string, more ...engine.Plug
 	require.NoError(s.t, err)
 	in := engine.Prompt("run " + id)
 	in.RunID = id
-	_, err = th.Run(s.t.Context(), engine.AgentSpec{ID: "actor"}, in)
+	_, err = th.Run(s.t.Context(), engine.AgentSpec{ID: "actor", MaxRounds: steps}, in)
 	require.NoError(s.t, err)
 	require.NoError(s.t, eng.Close(s.t.Context()))
 }
@@ -166,10 +166,10 @@ func TestStore(t *testing.T) {
 func TestStoreWithTraces(t *testing.T) {
 	s := newShop(t)
 	file := filepath.Join(t.TempDir(), "trace")
-	s.run("a", 1, 3, "")
-	s.run("a", 2, 3, file)
-	s.run("a", 3, 3, "")
-	s.run("a", 4, 3, filepath.Join(t.TempDir(), "gone"))
+	s.run("a", 1, 2, "")
+	s.run("a", 2, 2, file)
+	s.run("a", 3, 2, "")
+	s.run("a", 4, 2, filepath.Join(t.TempDir(), "gone"))
 	rec := s.read()
 	v := rec.View()
 	require.Equal(t, []string{"a.run-1", "a.run-2", "a.run-3", "a.run-4"}, runs(v))
@@ -179,7 +179,7 @@ func TestStoreWithTraces(t *testing.T) {
 			hooks[x.Run]++
 		}
 	}
-	require.Equal(t, map[string]int{"a.run-2": 9, "a.run-4": 9}, hooks, "two in each step, and a retry")
+	require.Equal(t, map[string]int{"a.run-2": 6, "a.run-4": 6}, hooks, "two in each step, and a retry")
 	revisions := map[uint64]int{}
 	for _, c := range v.Commits {
 		revisions[c.Rev]++
@@ -240,8 +240,8 @@ func TestStoreThatChanges(t *testing.T) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for n := range 4 {
-			s.run("a", n+2, 3, "")
+		for n := range 3 {
+			s.run("a", n+2, 2, "")
 		}
 	}()
 	for reading := true; reading; {
@@ -258,7 +258,7 @@ func TestStoreThatChanges(t *testing.T) {
 		}
 	}
 	rec := s.read()
-	require.Len(t, runs(rec.View()), 5)
+	require.Len(t, runs(rec.View()), 4)
 	s.check(rec, "a")
 }
 

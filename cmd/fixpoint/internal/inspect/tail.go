@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -34,7 +35,17 @@ type tail struct {
 	gone  error // errReplaced or errCut
 }
 
+// errNoFile is of pipes and the like, of which the end cannot be told from a pause.
+var errNoFile = errors.New("is no regular file, and can only be read to its end, by inspect --html, explain and why")
+
 func (t *tail) open() (err error) {
+	info, err := os.Stat(t.path)
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s %w", t.path, errNoFile)
+	}
+	if err != nil {
+		return err
+	}
 	t.file, err = os.Open(t.path)
 	return err
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"os"
 	"reflect"
@@ -65,21 +64,20 @@ func (t *traced) news() error {
 // more reads the lines that were added to the trace. One that is not there tells
 // nothing. The error is errPruned when what was read is not in it any more.
 func (t *traced) more() error {
-	file, err := os.Open(t.path)
-	if errors.Is(err, os.ErrNotExist) && t.read == 0 {
+	info, err := os.Stat(t.path)
+	switch {
+	case t.read == 0 && (err != nil || !info.Mode().IsRegular()):
+		return nil // not there any more, or somebody else's
+	case err != nil || info.Size() < t.read:
+		return errPruned
+	case info.Size() == t.read:
 		return nil
 	}
-	if err != nil {
-		return errPruned
-	}
-	defer file.Close()
-	info, err := file.Stat()
+	file, err := os.Open(t.path)
 	if err != nil {
 		return err
 	}
-	if info.Size() < t.read {
-		return errPruned
-	}
+	defer file.Close()
 	news, err := io.ReadAll(io.NewSectionReader(file, t.read, info.Size()-t.read))
 	if err != nil {
 		return err
