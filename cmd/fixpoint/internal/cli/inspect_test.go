@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -185,6 +186,30 @@ func TestInspectHTML(t *testing.T) {
 	got = fixpoint(t, "", "inspect", trace, "--html", "-")
 	require.Equal(t, cli.ExitOK, got.code, got.err)
 	require.Equal(t, string(page), got.out)
+}
+
+// A store shows its threads, what they wait for, and those that began as others were.
+func TestInspectStore(t *testing.T) {
+	dir, store := garden(t), t.TempDir()
+	paused(t, dir, store, "-q")
+	newest := history(t, store, "thread-1")[0].Revision
+	got := fixpoint(t, "", "fork", "thread-1", fmt.Sprint(newest), "--store", store)
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	got = fixpoint(t, "", "inspect", "--store", store, "--html", "-")
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	var v recording.View
+	require.NoError(t, json.Unmarshal([]byte(viewOf.FindStringSubmatch(got.out)[1]), &v))
+	require.Len(t, v.Runs, 2)
+	for i, id := range []string{"thread-1.run-1", "thread-2.run-1"} {
+		require.Equal(t, id, v.Runs[i].ID)
+		require.Equal(t, "waiting", v.Runs[i].Status)
+	}
+	report := v.Calls[10]
+	require.Equal(t, "report", report.Call)
+	require.Equal(t, "waiting", report.Status)
+	require.Equal(t, reportTicket, report.Tickets[0].ID)
+	require.Len(t, v.Notes, 2)
+	require.Contains(t, v.Notes[1], "of thread thread-2 nothing is kept before revision")
 }
 
 // Ctrl-C ends the inspector, and that is no error.

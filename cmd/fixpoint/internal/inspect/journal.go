@@ -6,6 +6,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
@@ -57,8 +58,11 @@ func (n *narrator) commit(c commit) error {
 		}
 	}
 	n.release()
-	if c.before == nil {
-		return nil // what it changed is not known; it is the base
+	if c.before == nil { // what it changed is not known; it is the base
+		if is.Status == phase.Waiting {
+			n.suspended(c)
+		}
+		return nil
 	}
 	outside := was.Status == phase.Done && is.Status == phase.Done && was.Run == is.Run
 	if outside {
@@ -78,14 +82,7 @@ func (n *narrator) commit(c commit) error {
 	n.toolCalls(c, h)
 	switch {
 	case is.Status == phase.Waiting && was.Status != phase.Waiting:
-		e := engine.RunSuspended{}
-		for _, s := range engine.ToolCalls.All(c.after) {
-			if s.Status == engine.CallSuspended {
-				e.Tickets = append(e.Tickets, s.Ticket)
-			}
-		}
-		e.Header = h()
-		n.tell(e)
+		n.suspended(c)
 	case is.Status == phase.Done && was.Status != phase.Done:
 		if is.Step > 0 {
 			n.stepped(c, is.Step)
@@ -96,6 +93,16 @@ func (n *narrator) commit(c commit) error {
 		})
 	}
 	return nil
+}
+
+func (n *narrator) suspended(c commit) {
+	var tickets []gate.Ticket
+	for _, s := range engine.ToolCalls.All(c.after) {
+		if s.Status == engine.CallSuspended {
+			tickets = append(tickets, s.Ticket)
+		}
+	}
+	n.tell(engine.RunSuspended{Header: n.header(c, phase.RunLifecycle.Get(c.after).Step), Tickets: tickets})
 }
 
 // release tells the commits that were held, as far as they are known.

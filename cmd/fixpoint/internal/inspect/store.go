@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -136,8 +137,8 @@ func (s *shelf) read(ctx context.Context) error {
 		}
 		s.seen, s.took = file, time.Since(began)
 	}
-	for _, t := range s.traces {
-		if err := t.news(); err != nil {
+	for _, path := range slices.Sorted(maps.Keys(s.traces)) {
+		if err := s.traces[path].news(); err != nil {
 			return err
 		}
 	}
@@ -188,6 +189,9 @@ func (s *shelf) thread(ctx context.Context, j engine.Journal, id string) error {
 		s.threads[id] = t
 	}
 	return t.more(ctx, j, s.keys, func(c commit) error {
+		if first := c.after.Revision(); c.before == nil && first > 1 {
+			s.rec.Note(fmt.Sprintf("of thread %s nothing is kept before revision %d", id, first))
+		}
 		// The record is written before its run begins.
 		path := kept.Key.Get(c.after).Trace
 		if path != "" && s.traces[path] == nil {
@@ -222,7 +226,8 @@ func (s *shelf) effects(ctx context.Context, store *kept.Store) error {
 		e := o.event
 		e.Header = t.header(commit{time: t.last, after: t.store.Snapshot()}, 0)
 		e.Revision = o.event.ID.Revision
-		t.news = append(t.news, piece{event: e})
+		// A trace tells how its delivery went.
+		t.news = append(t.news, piece{e, s.traces[kept.Key.Get(t.store.Snapshot()).Trace], time.Now()})
 	}
 	for id := range s.owed {
 		if !left[id] {
