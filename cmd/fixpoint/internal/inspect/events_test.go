@@ -310,7 +310,7 @@ func TestSlowPage(t *testing.T) {
 	rec := recording.New("run")
 	rec.SetLive(true)
 	ended := make(chan struct{})
-	h := inspect.HandlerAt(inspect.NewSource(rec), time.Millisecond, time.Millisecond, 50*time.Millisecond)
+	h := inspect.HandlerAt(inspect.NewSource(rec), time.Millisecond, time.Millisecond, 500*time.Millisecond)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		slow := r.Header.Get("Slow") != ""
 		h.ServeHTTP(w, r)
