@@ -1,0 +1,282 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/ddd26017/fixpoint/phase"
+)
+
+var (
+	errLate    = errors.New("mcp: the call took longer than its server's timeout")
+	errUnasked = errors.New("mcp: nobody answered the server's question in time, or its run ended")
+)
+
+// callKey says which call of which run a live call belongs to.
+type callKey struct {
+	thread, run string
+	step        int
+	call        string
+}
+
+func keyOf(pc *phase.Context) callKey {
+	run := pc.Run()
+	return callKey{run.Thread, run.ID, run.Step, pc.Call().ID}
+}
+
+// live is a call that was made to a server. It outlives the Call of its tool while the
+// server's question waits for an answer.
+type live struct {
+	key    callKey
+	tool   string
+	token  string
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	clock  *time.Timer // cancels the call when its time is over
+	left   time.Duration
+	ran    time.Time // when the clock was started
+	// patience cancels the call when nobody answers its question.
+	patience *time.Timer
+	asks     chan ask
+	open     *ask // the question that is being asked
+	done     chan struct{}
+	res      *sdk.CallToolResult // once done
+	err      error               // likewise
+}
+
+// ask is a server's question while a call runs.
+type ask struct {
+	params *sdk.ElicitParams
+	reply  chan *sdk.ElicitResult // has room for one
+}
+
+// halt stops the clock while somebody is asked.
+func (l *live) halt() {
+	if l.clock.Stop() {
+		l.left -= time.Since(l.ran)
+	}
+}
+
+func (l *live) goOn() {
+	l.ran = time.Now()
+	l.clock.Reset(max(l.left, time.Second))
+}
+
+// lane lets the calls of a server through one after another.
+type lane struct {
+	mu      sync.Mutex
+	holder  *live
+	waiting bool          // the holder waits for an answer
+	changed chan struct{} // closed when one of these changes
+}
+
+// enter waits for the lane. It does not wait for a person.
+func (n *lane) enter(ctx context.Context, l *live) error {
+	for {
+		n.mu.Lock()
+		if n.holder == nil {
+			n.holder, n.waiting = l, false
+			n.mu.Unlock()
+			return nil
+		}
+		if n.waiting {
+			n.mu.Unlock()
+			return fmt.Errorf("%w: it waits for an answer about another call; try again when that is over", ErrDown)
+		}
+		if n.changed == nil {
+			n.changed = make(chan struct{})
+		}
+		changed := n.changed
+		n.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (n *lane) set(l *live, waiting bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.holder == l {
+		n.waiting = waiting
+		n.wake()
+	}
+}
+
+func (n *lane) leave(l *live) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.holder == l {
+		n.holder = nil
+		n.wake()
+	}
+}
+
+func (n *lane) wake() {
+	if n.changed != nil {
+		close(n.changed)
+		n.changed = nil
+	}
+}
+
+func (n *lane) inside() *live {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.holder
+}
+
+// desk knows the live calls.
+type desk struct {
+	mu      sync.Mutex
+	byToken map[string]*live
+	ended   []string // tokens of calls that are over, oldest first
+	parked  map[callKey]*live
+}
+
+func (d *desk) enter(l *live) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.byToken == nil {
+		d.byToken, d.parked = map[string]*live{}, map[callKey]*live{}
+	}
+	d.byToken[l.token] = l
+}
+
+// leave lets the call be forgotten, but not at once: news of it may be on their way
+// beside its result.
+func (d *desk) leave(l *live) {
+	const kept = 64
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.ended = append(d.ended, l.token); len(d.ended) > kept {
+		delete(d.byToken, d.ended[0])
+		d.ended = slices.Delete(d.ended, 0, 1)
+	}
+}
+
+func (d *desk) park(l *live) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.parked[l.key] = l
+}
+
+// take returns the parked call, which is parked no more.
+func (d *desk) take(k callKey) *live {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	l := d.parked[k]
+	delete(d.parked, k)
+	return l
+}
+
+func (d *desk) has(k callKey) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.parked[k] != nil
+}
+
+// progress passes on what a server says of a call. What is about no call under way is
+// late or made up.
+func (d *desk) progress(c *connection, p *sdk.ProgressNotificationParams) {
+	token, _ := p.ProgressToken.(string)
+	d.mu.Lock()
+	l := d.byToken[token]
+	d.mu.Unlock()
+	if l == nil || c.opts.Progress == nil {
+		return
+	}
+	c.opts.Progress(Progress{Server: c.server.Name, Tool: l.tool, Thread: l.key.thread, Run: l.key.run, Call: l.key.call,
+		Done: p.Progress, Total: p.Total, Message: plain(p.Message, 1<<10)})
+}
+
+// start makes the call, in a goroutine of its own, since a write to a server may hang.
+func (c *connection) start(ctx context.Context, link *link, key callKey, tool string, params *sdk.CallToolParams) (*live, error) {
+	l := &live{key: key, tool: tool, token: strconv.FormatUint(rand.Uint64(), 36), left: c.server.timeout(),
+		asks: make(chan ask), done: make(chan struct{})}
+	l.ctx, l.cancel = context.WithCancelCause(c.base)
+	if c.server.Elicit && link.asksInCalls() {
+		bounded, stop := context.WithTimeoutCause(ctx, l.left, errLate)
+		err := c.lane.enter(bounded, l)
+		stop()
+		if err != nil {
+			l.cancel(err)
+			return nil, err
+		}
+	}
+	l.clock, l.ran = time.AfterFunc(l.left, func() { l.cancel(errLate) }), time.Now()
+	c.desk.enter(l)
+	params.SetProgressToken(l.token)
+	go func() {
+		defer close(l.done)
+		defer c.lane.leave(l)
+		defer c.desk.leave(l)
+		defer l.clock.Stop()
+		l.res, l.err = link.session.CallTool(l.ctx, params)
+		if cause := context.Cause(l.ctx); cause != nil && l.err != nil {
+			l.err = cause
+		} else if errors.Is(l.err, sdk.ErrConnectionClosed) || errors.Is(l.err, sdk.ErrSessionMissing) {
+			within(link.gone, time.Second) // its end is known soon
+			l.err = fmt.Errorf("%w (%w)", ErrLost, c.reason())
+		}
+		l.cancel(nil)
+	}()
+	return l, nil
+}
+
+// reason says why there is no link.
+func (c *connection) reason() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.why == nil {
+		return errors.New("the connection was lost")
+	}
+	return c.why
+}
+
+// await returns when the call is over or asks something: then ask is not nil.
+func (c *connection) await(ctx context.Context, l *live) (*ask, error) {
+	select {
+	case <-l.done:
+		return nil, l.err
+	case q := <-l.asks:
+		l.halt()
+		l.open = &q
+		return &q, nil
+	case <-l.ctx.Done(): // a write that hangs must not keep us
+		if within(l.done, time.Second) {
+			return nil, l.err
+		}
+		return nil, context.Cause(l.ctx)
+	case <-ctx.Done():
+		l.cancel(context.Cause(ctx))
+		return nil, context.Cause(ctx)
+	}
+}
+
+// park keeps the call for the answer to its question, for a while.
+func (c *connection) park(l *live) {
+	c.lane.set(l, true)
+	l.patience = time.AfterFunc(c.limits.Parked, func() { l.cancel(errUnasked) })
+	c.desk.park(l)
+}
+
+// unpark returns the parked call, or nil if it is not there any more.
+func (c *connection) unpark(k callKey) *live {
+	l := c.desk.take(k)
+	if l == nil {
+		return nil
+	}
+	l.patience.Stop()
+	c.lane.set(l, false)
+	return l
+}
