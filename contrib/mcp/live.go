@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ddd26017/fixpoint/phase"
@@ -224,13 +226,25 @@ func (c *connection) start(ctx context.Context, link *link, key callKey, tool st
 		l.res, l.err = link.session.CallTool(l.ctx, params)
 		if cause := context.Cause(l.ctx); cause != nil && l.err != nil {
 			l.err = cause
-		} else if errors.Is(l.err, sdk.ErrConnectionClosed) || errors.Is(l.err, sdk.ErrSessionMissing) {
-			within(link.gone, time.Second) // its end is known soon
+		} else if lost(link, l.err) {
 			l.err = fmt.Errorf("%w (%w)", ErrLost, c.reason())
 		}
 		l.cancel(nil)
 	}()
 	return l, nil
+}
+
+// lost reports whether it was the end of the link that ended a call.
+func lost(link *link, err error) bool {
+	var answer *jsonrpc.Error
+	switch {
+	case err == nil || errors.As(err, &answer):
+		return false
+	case errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, io.EOF):
+		within(link.gone, time.Second) // and why is known soon
+		return true
+	}
+	return within(link.gone, 100*time.Millisecond)
 }
 
 // reason says why there is no link.
