@@ -312,7 +312,7 @@ func (c *connection) clientOptions(l *link) *sdk.ClientOptions {
 	return o
 }
 
-// watch notes the end of a link.
+// watch waits for the end of a link and closes what is left of it.
 func (c *connection) watch(l *link) {
 	ended := make(chan struct{})
 	go func() {
@@ -329,7 +329,16 @@ func (c *connection) watch(l *link) {
 	}
 	l.close(c.limits.Close)
 	close(l.gone)
+	c.lose(l)
+}
+
+// lose notes that a link is no good any more, so that the next call makes another.
+func (c *connection) lose(l *link) {
 	c.mu.Lock()
+	if c.link != l {
+		c.mu.Unlock()
+		return
+	}
 	c.link = nil
 	c.why = c.explain(c.base, l, fmt.Errorf("server %s ended", c.server.Name))
 	if time.Since(l.began) > stable {

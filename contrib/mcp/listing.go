@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -47,9 +48,10 @@ func (c *connection) define(tools []*sdk.Tool) map[string]definition {
 	defs, seen := map[string]definition{}, map[string]bool{}
 	// An exact name goes before one that was made to fit, and else the order of names
 	// decides, so that the order of a list does not.
+	tools = slices.DeleteFunc(tools, func(t *sdk.Tool) bool { return t == nil })
 	slices.SortStableFunc(tools, func(a, b *sdk.Tool) int { return compareTools(c.server.Name, a, b) })
 	for _, t := range tools {
-		if t == nil || !c.server.permits(t.Name) {
+		if !c.server.permits(t.Name) {
 			continue
 		}
 		refuse := func(why string) { c.notify(ToolRefused, "tool %q is left out: %s", plain(t.Name, maxWireName), why) }
@@ -79,22 +81,15 @@ func (c *connection) define(tools []*sdk.Tool) map[string]definition {
 }
 
 func compareTools(server string, a, b *sdk.Tool) int {
-	if a == nil || b == nil {
-		return 0
-	}
 	_, first := ToolName(server, a.Name)
 	_, second := ToolName(server, b.Name)
-	switch {
-	case first && !second:
-		return -1
-	case second && !first:
-		return 1
-	case a.Name < b.Name:
-		return -1
-	case a.Name > b.Name:
+	if first != second {
+		if first {
+			return -1
+		}
 		return 1
 	}
-	return 0
+	return strings.Compare(a.Name, b.Name)
 }
 
 func (c *connection) spec(name string, t *sdk.Tool) (inference.ToolSpec, error) {

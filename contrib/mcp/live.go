@@ -226,7 +226,7 @@ func (c *connection) start(ctx context.Context, link *link, key callKey, tool st
 		l.res, l.err = link.session.CallTool(l.ctx, params)
 		if cause := context.Cause(l.ctx); cause != nil && l.err != nil {
 			l.err = cause
-		} else if lost(link, l.err) {
+		} else if c.lost(link, l.err) {
 			l.err = fmt.Errorf("%w (%w)", ErrLost, c.reason())
 		}
 		l.cancel(nil)
@@ -234,14 +234,18 @@ func (c *connection) start(ctx context.Context, link *link, key callKey, tool st
 	return l, nil
 }
 
-// lost reports whether it was the end of the link that ended a call.
-func lost(link *link, err error) bool {
+// lost reports whether it was the end of the link that ended a call, and sees to it
+// that no other call uses it.
+func (c *connection) lost(link *link, err error) bool {
 	var answer *jsonrpc.Error
 	switch {
 	case err == nil || errors.As(err, &answer):
 		return false
 	case errors.Is(err, sdk.ErrConnectionClosed) || errors.Is(err, sdk.ErrSessionMissing) || errors.Is(err, io.EOF):
-		within(link.gone, time.Second) // and why is known soon
+		if !within(link.gone, time.Second) { // why it ended is known soon, mostly
+			go link.close(c.limits.Close)
+		}
+		c.lose(link)
 		return true
 	}
 	return within(link.gone, 100*time.Millisecond)
