@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -216,35 +215,37 @@ func TestAgentWaits(t *testing.T) {
 // Each message of the run is told while it goes on, and the end of the call ends it.
 func TestAgentProgressAndCancel(t *testing.T) {
 	enginetest.CheckLeaks(t)
-	hung := make(chan struct{})
+	hung, again := make(chan struct{}), false
 	eng := newEngine(t, enginetest.NewScript(enginetest.Call("c1", "save", nil).And(enginetest.Say("let me see")), enginetest.Answer{Wait: func(ctx context.Context) error {
+		if again {
+			return errTest
+		}
+		again = true
 		close(hung)
 		<-ctx.Done()
 		return ctx.Err()
 	}}), careful())
 	s, err := mcp.NewAgent(eng, clerk, mcp.AgentOptions{Runs: 1})
 	require.NoError(t, err)
-	var mu sync.Mutex
-	var lines []string
+	lines := make(chan string, 9)
 	client := talk(t, s, "", &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
-		mu.Lock()
-		defer mu.Unlock()
-		lines = append(lines, r.Params.Message)
+		lines <- r.Params.Message
 	}})
 	ctx, cancel := context.WithCancel(t.Context())
-	go func() { <-hung; cancel() }()
+	var told []string
+	go func() {
+		told = append(told, <-lines, <-lines)
+		<-hung
+		cancel()
+	}()
 	params := &sdk.CallToolParams{Name: "the_clerk", Arguments: map[string]string{"prompt": "go"}}
 	params.SetProgressToken("p")
 	_, err = client.CallTool(ctx, params)
 	require.ErrorIs(t, err, context.Canceled)
-	require.Eventually(t, func() bool {
-		mu.Lock()
-		defer mu.Unlock()
-		return strings.Join(lines, "|") == "calls save|save: ok"
-	}, 30*time.Second, time.Millisecond)
+	require.Equal(t, []string{"calls save", "save: ok"}, told)
 	require.Eventually(t, func() bool { // the run is over, so that there is room for another
-		res, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "the_clerk", Arguments: map[string]string{"prompt": ""}})
-		return err == nil && res.IsError
+		res, err := client.CallTool(t.Context(), &sdk.CallToolParams{Name: "the_clerk", Arguments: map[string]string{"prompt": "again"}})
+		return err == nil && text(res) != "too many runs are under way; try again later"
 	}, 30*time.Second, time.Millisecond)
 }
 

@@ -190,6 +190,13 @@ func (c *connection) get(ctx context.Context) (*link, error) {
 	}
 }
 
+// try begins to connect if it is time to, and does not wait for it.
+func (c *connection) try() {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, _ = c.get(ctx) // why there is no link, a call will tell
+}
+
 // connect makes one attempt.
 func (c *connection) connect() {
 	ctx, cancel := context.WithTimeoutCause(c.base, c.server.connectTimeout(),
@@ -210,11 +217,17 @@ func (c *connection) connect() {
 	close(c.linking)
 	c.linking = nil
 	c.mu.Unlock()
-	switch {
-	case err != nil:
+	if err != nil {
 		c.notify(ServerMissing, "%v", err)
-	case again:
+		return
+	}
+	if again {
 		c.notify(ServerBack, "server %s is there again", c.server.Name)
+	}
+	select {
+	case <-l.gone: // before anybody could notice
+		c.lose(l)
+	default:
 	}
 }
 

@@ -68,6 +68,25 @@ func TestChangedList(t *testing.T) {
 	}
 }
 
+// An optional server that comes late has its tools for later runs.
+func TestLateServer(t *testing.T) {
+	s := newServer()
+	add(s, "echo", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return say("ok"), nil })
+	var there atomic.Bool
+	news := newNotices()
+	servers := connect(t, mcp.Options{Notify: news.add, Servers: []mcp.Server{{Name: "s", Optional: true, Dial: func(ctx context.Context) (sdk.Transport, error) {
+		if !there.Load() {
+			return nil, errTest
+		}
+		return dial(s)(ctx)
+	}}}})
+	require.Empty(t, servers.Tools())
+	require.Len(t, news.of(mcp.ServerMissing), 1)
+	require.Contains(t, news.of(mcp.ServerMissing)[0], errTest.Error())
+	there.Store(true)
+	require.Eventually(t, func() bool { return len(servers.NewTools()) == 1 }, 30*time.Second, time.Millisecond)
+}
+
 // Whatever names and schemas a server gives, those of the tools are ones that models
 // take, each there once, and what cannot be offered is left out and told.
 func TestHostileNames(t *testing.T) {

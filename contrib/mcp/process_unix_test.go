@@ -5,6 +5,7 @@ package mcp_test
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -119,4 +120,42 @@ func TestNoServers(t *testing.T) {
 			require.Contains(t, strings.ReplaceAll(err.Error(), "\n", " "), c.says)
 		})
 	}
+}
+
+// A spec with two servers and a delegate runs as it is written: each agent has the tools
+// of its servers, and secrets come from the environment.
+func TestSpecWithServers(t *testing.T) {
+	enginetest.CheckLeaks(t)
+	text := strings.NewReplacer("PROGRAM", strconv.Quote(os.Args[0]), "MODE", strconv.Quote(modeVar)).Replace(`[
+	  {"id": "chief", "delegates": ["clerk"], "sections": {"mcp": {"servers": {
+	    "one": {"command": PROGRAM, "env": {MODE: "plain"}, "env_from": {"KEY": "FIXPOINT_TEST_KEY"}},
+	    "two": {"command": PROGRAM, "env": {MODE: "plain"}}}, "deny": ["two__crash"]}}},
+	  {"id": "clerk", "model_id": "clerk", "sections": {"mcp": {"servers": {
+	    "three": {"command": PROGRAM, "env": {MODE: "plain"}}}}}}]`)
+	specs, err := engine.ParseSpecs("agents.json", []byte(text))
+	require.NoError(t, err)
+	t.Setenv("FIXPOINT_TEST_KEY", "hunter2")
+	list, err := mcp.FromSpecs(os.LookupEnv, specs...)
+	require.NoError(t, err)
+	servers, err := mcp.Connect(t.Context(), mcp.Options{Servers: list})
+	require.NoError(t, err)
+	w := newWorld(t, servers, func(c *engine.Config) {
+		c.Agents = specs[1:]
+		c.Models = map[string]inference.Model{"clerk": enginetest.NewScript(
+			enginetest.Call("c1", "three__echo", map[string]int{"n": 3}).And(enginetest.Call("c2", "one__echo", nil)), enginetest.Say("done"))}
+	}, enginetest.Call("c1", "one__env", nil).And(enginetest.Call("c2", "two__echo", map[string]int{"n": 2}), enginetest.Call("c3", "two__crash", nil),
+		enginetest.Call("c4", engine.DelegatePrefix+"clerk", map[string]string{"input": "go"})), enginetest.Say("done"))
+	w.spec = specs[0]
+	require.NoError(t, w.run(t).Err)
+	got := map[string]inference.ToolResult{}
+	for _, r := range w.results() {
+		got[r.Name] = r
+	}
+	require.Contains(t, got["one__env"].Content, "KEY=hunter2")
+	require.NotContains(t, got["one__env"].Content, "FIXPOINT_TEST_KEY")
+	require.Equal(t, `{"n":2}`, got["two__echo"].Content)
+	require.Equal(t, inference.OutcomeBlocked, got["two__crash"].Outcome)
+	require.Equal(t, `{"n":3}`, got["three__echo"].Content)
+	require.Equal(t, inference.OutcomeBlocked, got["one__echo"].Outcome)
+	require.NoError(t, servers.Close(t.Context()))
 }

@@ -130,10 +130,14 @@ func (s *Servers) owner(tool string) *connection {
 }
 
 // NewTools returns tools that servers have by now and that are not among Tools, for
-// Input.Tools of a run. The same lists hold for them.
+// Input.Tools of a run. The same lists hold for them. An Optional server that was not
+// there is tried again, so that its tools may be among those of the next call.
 func (s *Servers) NewTools() (list []engine.Tool) {
 	for _, c := range s.list {
 		defs := c.known()
+		if defs == nil {
+			c.try()
+		}
 		for _, name := range slices.Sorted(maps.Keys(defs)) {
 			if _, old := s.byTool[name]; !old {
 				list = append(list, tool{c, defs[name]})
