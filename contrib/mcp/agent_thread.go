@@ -43,13 +43,16 @@ func (a *agent) begin(ctx context.Context, r *sdk.CallToolRequest) (*engine.Thre
 	if err != nil {
 		return nil, err
 	}
-	a.keep(th, client(r))
-	return th, nil
+	return a.keep(th, client(r)), nil
 }
 
-func (a *agent) keep(th *engine.Thread, owner string) {
+// keep returns the thread, or the one of the same id that is kept already.
+func (a *agent) keep(th *engine.Thread, owner string) *engine.Thread {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if k := a.threads[th.ID()]; k != nil {
+		return k.thread
+	}
 	for len(a.threads) >= a.opts.Threads {
 		oldest := ""
 		for id, k := range a.threads {
@@ -63,6 +66,7 @@ func (a *agent) keep(th *engine.Thread, owner string) {
 		delete(a.threads, oldest)
 	}
 	a.threads[th.ID()] = &kept{th, owner, time.Now()}
+	return th
 }
 
 // find returns a thread that was begun here, and by the same client.
@@ -88,6 +92,5 @@ func (a *agent) find(ctx context.Context, r *sdk.CallToolRequest, id string) (*e
 	if th.Snapshot().Revision() == 0 { // a new one, of an id that somebody made up
 		return nil, errNoThread
 	}
-	a.keep(th, "")
-	return th, nil
+	return a.keep(th, ""), nil
 }

@@ -11,12 +11,11 @@ import (
 )
 
 const (
-	stable     = time.Minute  // a connection that held so long was a good one
-	maxBackoff = time.Minute  // between two attempts to connect
-	relistGap  = time.Second  // between two listings that a server asks for
-	ownName    = "fixpoint"   // of this program, for the other side
-	ownVersion = "1"          // likewise
-	asksLater  = "2026-07-28" // from this version on servers ask in results, not while a call runs
+	stable     = time.Minute // a connection that held so long was a good one
+	maxBackoff = time.Minute // between two attempts to connect
+	relistGap  = time.Second // between two listings that a server asks for
+	ownName    = "fixpoint"  // of this program, for the other side
+	ownVersion = "1"         // likewise
 )
 
 // ErrDown is the kind of error of a call whose server is not there. The call was not
@@ -26,90 +25,6 @@ var ErrDown = errors.New("mcp: the server is not there")
 // ErrLost is the kind of error of a call whose server went away. Nobody knows whether
 // it did its work, and it is not made again.
 var ErrLost = errors.New("mcp: the server went away during the call, which may or may not have done its work; it was not made again")
-
-// link is one connection to a server, from start to loss.
-type link struct {
-	session *sdk.ClientSession
-	opened  opened
-	process *process // nil without one
-	release func()
-	began   time.Time
-	gone    chan struct{} // closed after the session ended
-	stale   chan struct{} // the server says that its list changed
-}
-
-// close ends the session, in good order if the server lets it.
-func (l *link) close(patience time.Duration) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = l.session.Close() // what a server that goes away says about it changes nothing
-	}()
-	within(done, patience)
-	l.drop()
-	within(done, patience)
-}
-
-// within waits for done, and reports whether it came in time.
-func within(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// drop closes the connection, whatever its session says.
-func (l *link) drop() {
-	l.opened.close()
-	if l.process != nil {
-		l.process.stop()
-	}
-	l.release()
-}
-
-// opened is a transport that remembers its connection, to close it when the session
-// hangs.
-type opened struct {
-	sdk.Transport
-
-	mu     sync.Mutex
-	conn   sdk.Connection
-	closed bool
-}
-
-func (o *opened) Connect(ctx context.Context) (sdk.Connection, error) {
-	conn, err := o.Transport.Connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.conn = conn; o.closed {
-		_ = conn.Close() // nobody waits for it any more
-	}
-	return conn, nil
-}
-
-func (o *opened) close() {
-	o.mu.Lock()
-	o.closed = true
-	conn := o.conn
-	o.mu.Unlock()
-	if conn != nil {
-		_ = conn.Close() // again, mostly
-	}
-}
-
-// asksInCalls reports whether the server's protocol is one in which it asks the user
-// while a call runs.
-func (l *link) asksInCalls() bool {
-	init := l.session.InitializeResult()
-	return init == nil || init.ProtocolVersion < asksLater
-}
 
 // connection is a server with the link to it, if there is one. It links again when it
 // has to.
@@ -146,48 +61,48 @@ func (c *connection) notify(kind NoticeKind, format string, args ...any) {
 
 // get returns the link, after making it if need be.
 func (c *connection) get(ctx context.Context) (*link, error) {
-	for {
-		c.mu.Lock()
-		if c.base.Err() != nil {
-			c.mu.Unlock()
-			return nil, fmt.Errorf("%w: it was closed", ErrDown)
-		}
-		if l := c.link; l != nil {
-			c.mu.Unlock()
-			return l, nil
-		}
-		wait := c.linking
-		if wait == nil {
-			if left := time.Until(c.notUntil); left > 0 {
-				err := fmt.Errorf("%w: %s; it is started again in %s at the earliest", ErrDown, c.server.Name, left.Round(time.Second/10))
-				if c.why != nil {
-					err = fmt.Errorf("%w (%w)", err, c.why)
-				}
-				c.mu.Unlock()
-				return nil, err
-			}
-			wait = make(chan struct{})
-			c.linking = wait
-			c.wg.Add(1)
-			go func() {
-				defer c.wg.Done()
-				c.connect()
-			}()
-		}
+	c.mu.Lock()
+	if l := c.link; l != nil && c.base.Err() == nil {
 		c.mu.Unlock()
-		select {
-		case <-wait:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-		c.mu.Lock()
-		l, why := c.link, c.why
-		c.mu.Unlock()
-		if l == nil {
-			return nil, fmt.Errorf("%w: %w", ErrDown, why)
-		}
 		return l, nil
 	}
+	wait, err := c.begin()
+	c.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	select {
+	case <-wait:
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.link == nil {
+		return nil, fmt.Errorf("%w: %w", ErrDown, c.why)
+	}
+	return c.link, nil
+}
+
+// begin returns what is closed when the attempt to connect is over, after beginning one
+// if none is under way. The caller has the lock.
+func (c *connection) begin() (<-chan struct{}, error) {
+	left := time.Until(c.notUntil)
+	switch {
+	case c.base.Err() != nil:
+		return nil, fmt.Errorf("%w: it was closed", ErrDown)
+	case c.linking != nil:
+		return c.linking, nil
+	case left > 0:
+		return nil, fmt.Errorf("%w: %w; it is started again in %s at the earliest", ErrDown, c.why, left.Round(time.Second/10))
+	}
+	c.linking = make(chan struct{})
+	c.wg.Add(1)
+	go func() {
+		defer c.wg.Done()
+		c.connect()
+	}()
+	return c.linking, nil
 }
 
 // try begins to connect if it is time to, and does not wait for it.

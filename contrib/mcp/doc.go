@@ -55,8 +55,8 @@
 // A call ends at Server.Timeout, at the engine's own limit, or with the run; the server
 // is told, and what it answers later is dropped. When a connection is lost, calls under
 // way fail with ErrLost. Nobody knows what the server had done, so they are never made
-// again by this package. The next call connects again, at most once at once and then
-// after delays that double up to a minute.
+// again by this package. The next call connects again: the first time at once, later
+// after delays that double up to a minute, in which calls fail with ErrDown.
 //
 // Progress goes to Options.Progress: the engine has no event for it.
 //

@@ -284,7 +284,10 @@ func (c *connection) await(ctx context.Context, l *live) (*ask, error) {
 // park keeps the call for the answer to its question, for a while.
 func (c *connection) park(l *live) {
 	c.lane.set(l, true)
-	l.patience = time.AfterFunc(c.limits.Parked, func() { l.cancel(errUnasked) })
+	l.patience = time.AfterFunc(c.limits.Parked, func() {
+		c.desk.take(l.key)
+		l.cancel(errUnasked)
+	})
 	c.desk.park(l)
 }
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -48,6 +49,7 @@ type process struct {
 	in, out *os.File
 	tail    tail
 	ended   chan struct{} // closed when the program and its group are gone
+	forced  atomic.Bool   // we ended it
 	once    sync.Once
 }
 
@@ -75,6 +77,8 @@ func (p *process) Connect(ctx context.Context) (sdk.Connection, error) {
 		defer close(p.ended)
 		_ = p.cmd.Wait() // how it ended is in the ProcessState
 		killGroup(p.cmd) // what it left behind
+		// Somebody who left the group may still hold the output open.
+		_ = p.out.SetReadDeadline(time.Now().Add(time.Second))
 	}()
 	t := &sdk.IOTransport{Reader: reader{p}, Writer: writer{p}, MaxLineLength: p.limits.Message}
 	return t.Connect(ctx)
@@ -118,11 +122,9 @@ func (w writer) Close() error { return nil }
 // kills it in the end.
 func (p *process) stop() {
 	p.once.Do(func() {
-		if p.cmd == nil || p.in == nil {
-			return
-		}
 		_ = p.in.Close()
 		if !within(p.ended, p.limits.Close) {
+			p.forced.Store(true)
 			if termGroup(p.cmd); !within(p.ended, p.limits.Close) {
 				killGroup(p.cmd)
 			}
@@ -140,14 +142,17 @@ func (p *process) story() string {
 		return ""
 	}
 	said := p.tail.text()
-	if p.cmd == nil || p.cmd.ProcessState == nil {
-		return said
+	how := ""
+	if p.cmd != nil && p.cmd.ProcessState != nil && !p.forced.Load() {
+		how = p.cmd.ProcessState.String()
 	}
-	how := p.cmd.ProcessState.String()
-	if said != "" {
-		how += "; its last words: " + said
+	if said == "" {
+		return how
 	}
-	return how
+	if how != "" {
+		how += "; "
+	}
+	return how + "its last words: " + said
 }
 
 // tail keeps the last lines of an output and passes them on to a logger. Writing never

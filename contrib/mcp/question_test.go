@@ -232,11 +232,13 @@ func TestUnwantedRequests(t *testing.T) {
 	for _, version := range []string{legacy, current} {
 		s := newAsker(version)
 		add(s.Server, "sample", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			//lint:ignore SA1019 servers still do it
 			p := &sdk.CreateMessageParams{MaxTokens: 5, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "think for me"}}}}
 			if version == current {
 				return &sdk.CallToolResult{RequestState: "x", InputRequests: sdk.InputRequestMap{"m": p}}, nil
 			}
-			res, err := r.Session.CreateMessage(ctx, p) //nolint:staticcheck // servers still do
+			//lint:ignore SA1019 likewise
+			res, err := r.Session.CreateMessage(ctx, p)
 			return say(fmt.Sprint(res, err)), nil
 		})
 		for _, elicit := range []bool{true, false} {
