@@ -3,6 +3,7 @@ package mcp_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -116,6 +117,53 @@ func TestLostSession(t *testing.T) {
 	require.Contains(t, res.Content, mcp.ErrLost.Error())
 	require.Equal(t, "here", one(t, servers.Shared(), "s__echo", nil).Content)
 	require.EqualValues(t, 2, calls.Load())
+}
+
+// A connection that breaks in the middle of a call is taken up again where it broke: the
+// call is made once and its result arrives.
+func TestBrokenConnection(t *testing.T) {
+	enginetest.CheckLeaks(t)
+	s := newServer(legacy)
+	var calls atomic.Int32
+	var server *httptest.Server
+	add(s, "slow", func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		calls.Add(1)
+		if err := r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: r.Params.GetProgressToken(), Message: "half"}); err != nil {
+			return nil, err
+		}
+		return say("whole"), nil
+	})
+	h := sdk.NewStreamableHTTPHandler(func(*http.Request) *sdk.Server { return s }, &sdk.StreamableHTTPOptions{EventStore: sdk.NewMemoryEventStore(nil)})
+	var resumed atomic.Int32
+	var broken atomic.Bool
+	server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Last-Event-Id") != "" {
+			resumed.Add(1)
+		}
+		h.ServeHTTP(&breaking{w, server.CloseClientConnections, &broken}, r)
+	}))
+	t.Cleanup(server.Close)
+	servers := connect(t, mcp.Options{Servers: []mcp.Server{{Name: "s", URL: server.URL}}})
+	require.Equal(t, "whole", one(t, servers.Shared(), "s__slow", nil).Content)
+	require.EqualValues(t, 1, calls.Load())
+	require.Positive(t, resumed.Load())
+}
+
+// breaking breaks all connections instead of sending the result, the first time.
+type breaking struct {
+	http.ResponseWriter
+	cut    func()
+	broken *atomic.Bool
+}
+
+func (b *breaking) Unwrap() http.ResponseWriter { return b.ResponseWriter }
+
+func (b *breaking) Write(p []byte) (int, error) {
+	if strings.Contains(string(p), "whole") && !b.broken.Swap(true) {
+		b.cut()
+		return 0, io.ErrClosedPipe
+	}
+	return b.ResponseWriter.Write(p)
 }
 
 // A secret goes to no other host, and an answer without end is cut off.
