@@ -10,7 +10,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/stretchr/testify/require"
@@ -41,8 +40,9 @@ func listen(t *testing.T, s *sdk.Server, wrap func(http.ResponseWriter, *http.Re
 func TestRemote(t *testing.T) {
 	enginetest.CheckLeaks(t)
 	s := newAsker(legacy)
-	told := make(chan struct{})
+	began, told := make(chan struct{}), make(chan struct{})
 	add(s.Server, "hang", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		close(began)
 		<-ctx.Done()
 		close(told)
 		return nil, ctx.Err()
@@ -65,7 +65,7 @@ func TestRemote(t *testing.T) {
 	})
 	servers, err := mcp.Connect(t.Context(), mcp.Options{Servers: []mcp.Server{
 		{Name: "shop", URL: server.URL, Elicit: true, Header: http.Header{"X-Key": {"hunter2"}}},
-		{Name: "slow", URL: server.URL, Timeout: 20 * time.Millisecond, Header: http.Header{"X-Key": {"hunter2"}}},
+		{Name: "slow", URL: server.URL, Header: http.Header{"X-Key": {"hunter2"}}},
 	}})
 	require.NoError(t, err)
 	require.Equal(t, "here", one(t, servers.Shared(), "shop__echo", nil).Content)
@@ -75,7 +75,12 @@ func TestRemote(t *testing.T) {
 		res = w.resume(t, yes(res.Tickets[0], value(res.Tickets[0])))
 	}
 	require.Equal(t, "order: map[name:Ada] map[size:3]", w.results()[0].Content)
-	require.Contains(t, one(t, servers.Shared(), "slow__hang", nil).Content, "took longer")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	go func() { <-began; cancel(errTest) }()
+	w = newWorld(t, servers.Shared(), nil, enginetest.Call("c1", "slow__hang", nil), enginetest.Say("done"))
+	w.ctx = ctx
+	require.ErrorIs(t, w.run(t).Err, errTest)
 	<-told
 	require.NoError(t, servers.Close(t.Context()))
 	mu.Lock()

@@ -4,10 +4,10 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -164,46 +164,65 @@ func TestUnderTheGates(t *testing.T) {
 	require.Zero(t, calls)
 }
 
-// A call that is cancelled or takes too long returns at once, the server is told, and
-// its late answer changes nothing.
+// hanging is a server whose tool "hang" tells when it began and when it was told to end.
+func hanging() (s *sdk.Server, began, told chan struct{}) {
+	s, began, told = newServer(), make(chan struct{}), make(chan struct{})
+	add(s, "hang", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+		close(began)
+		<-ctx.Done()
+		close(told)
+		return say("too late"), nil
+	})
+	add(s, "echo", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return say("here"), nil })
+	return s, began, told
+}
+
+// A call that is cancelled returns at once, the server is told, and its late answer
+// changes nothing.
 func TestCancellation(t *testing.T) {
-	for _, timeout := range []bool{true, false} {
-		t.Run(fmt.Sprint("timeout ", timeout), func(t *testing.T) {
-			enginetest.CheckLeaks(t)
-			s := newServer()
-			began, told := make(chan struct{}, 1), make(chan struct{})
-			add(s, "hang", func(ctx context.Context, _ *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
-				began <- struct{}{}
-				<-ctx.Done()
-				close(told)
-				return say("too late"), nil
-			})
-			add(s, "echo", func(context.Context, *sdk.CallToolRequest) (*sdk.CallToolResult, error) { return say("here"), nil })
-			server := mcp.Server{Name: "s", Dial: dial(s)}
-			if timeout {
-				server.Timeout = 10 * time.Millisecond
-			}
-			servers := connect(t, mcp.Options{Servers: []mcp.Server{server}})
-			w := newWorld(t, servers.Shared(), nil, enginetest.Call("c1", "s__hang", nil), enginetest.Call("c2", "s__echo", nil), enginetest.Say("done"))
-			ctx, cancel := context.WithCancelCause(t.Context())
-			defer cancel(nil)
-			w.ctx = ctx
-			if !timeout {
-				go func() { <-began; cancel(errTest) }()
-			}
-			res := w.run(t)
-			<-told
-			if timeout {
-				require.NoError(t, res.Err)
-				require.Contains(t, w.results()[0].Content, "took longer than its server's timeout")
-				require.Equal(t, "here", w.results()[1].Content)
-				return
-			}
-			require.ErrorIs(t, res.Err, errTest)
-			require.Equal(t, inference.OutcomeCancelled, w.results()[0].Outcome)
-			require.Equal(t, "here", one(t, servers.Shared(), "s__echo", nil).Content)
-		})
-	}
+	enginetest.CheckLeaks(t)
+	s, began, told := hanging()
+	servers := connect(t, mcp.Options{Servers: []mcp.Server{{Name: "s", Dial: dial(s)}}})
+	w := newWorld(t, servers.Shared(), nil, enginetest.Call("c1", "s__hang", nil), enginetest.Say("done"))
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	w.ctx = ctx
+	go func() { <-began; cancel(errTest) }()
+	require.ErrorIs(t, w.run(t).Err, errTest)
+	<-told
+	require.Equal(t, inference.OutcomeCancelled, w.results()[0].Outcome)
+	require.Equal(t, "here", one(t, servers.Shared(), "s__echo", nil).Content)
+}
+
+// A call that takes longer than its server's timeout ends just then, in the same way.
+func TestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _, told := hanging()
+		servers := connect(t, mcp.Options{Servers: []mcp.Server{{Name: "s", Dial: dial(s), Timeout: time.Hour}}})
+		w := newWorld(t, servers.Shared(), nil, enginetest.Call("c1", "s__hang", nil), enginetest.Call("c2", "s__echo", nil), enginetest.Say("done"))
+		start := time.Now()
+		require.NoError(t, w.run(t).Err)
+		<-told
+		require.Equal(t, time.Hour, time.Since(start))
+		require.Contains(t, w.results()[0].Content, "took longer than its server's timeout")
+		require.Equal(t, "here", w.results()[1].Content)
+	})
+}
+
+// The time that a question waits is not the call's.
+func TestTimeoutWhileAsking(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newAsker(legacy)
+		servers := connect(t, mcp.Options{Servers: []mcp.Server{{Name: "shop", Dial: dial(s.Server), Elicit: true, Timeout: time.Minute}}})
+		w := newWorld(t, servers.Shared(), nil, enginetest.Call("c1", "shop__order", nil), enginetest.Say("done"))
+		res := w.run(t)
+		for res.Status == phase.Waiting {
+			time.Sleep(9 * time.Minute)
+			res = w.resume(t, yes(res.Tickets[0], value(res.Tickets[0])))
+		}
+		require.NoError(t, res.Err)
+		require.Equal(t, "order: map[name:Ada] map[size:3]", w.results()[0].Content)
+	})
 }
 
 // A server that says nothing at all is given up on, at every stage.
