@@ -178,6 +178,19 @@ func TestAgentIsDenied(t *testing.T) {
 	}
 }
 
+// Forms must not ask for secrets, so the run waits.
+func TestAgentAsksNoSecrets(t *testing.T) {
+	s, err := mcp.NewAgent(newEngine(t, enginetest.NewScript(script...), careful(gate.Ticket{Kind: gate.Secret, Message: "Password?"})), clerk, mcp.AgentOptions{})
+	require.NoError(t, err)
+	client := talk(t, s, "", &sdk.ClientOptions{ElicitationHandler: func(context.Context, *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+		t.Error("the user is asked")
+		return nil, errTest
+	}})
+	_, out := ask(t, client, "the_clerk", map[string]string{"prompt": "save it"})
+	require.Equal(t, "waiting", out.Status)
+	require.Equal(t, "secret", out.Tickets[0].Kind)
+}
+
 // A client that cannot ask gets the tickets, and answers them with the second tool.
 func TestAgentWaits(t *testing.T) {
 	for _, q := range append(questions[:len(questions):len(questions)], struct {

@@ -159,3 +159,12 @@ func TestSpecWithServers(t *testing.T) {
 	require.Equal(t, inference.OutcomeBlocked, got["one__echo"].Outcome)
 	require.NoError(t, servers.Close(t.Context()))
 }
+
+// An agent can be a program that is a server.
+func TestAgentAsProgram(t *testing.T) {
+	enginetest.CheckLeaks(t)
+	servers, err := mcp.Connect(t.Context(), mcp.Options{Servers: []mcp.Server{own(t, "agent")}})
+	require.NoError(t, err)
+	require.Equal(t, "at your service", one(t, servers.Shared(), "own__butler", map[string]string{"prompt": "hello"}).Content)
+	require.NoError(t, servers.Close(t.Context()))
+}

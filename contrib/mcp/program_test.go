@@ -16,6 +16,8 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ddd26017/fixpoint/contrib/mcp"
+	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/enginetest"
 )
 
 // program is what the test binary does as a server's program.
@@ -34,6 +36,15 @@ func program(mode string) int {
 		for {
 			fmt.Print(strings.Repeat("x", 1<<16))
 		}
+	case "agent":
+		eng, err := engine.New(engine.Config{Model: enginetest.NewScript(enginetest.Say("at your service"))})
+		if err == nil {
+			err = mcp.Serve(context.Background(), eng, engine.AgentSpec{ID: "butler"}, mcp.AgentOptions{})
+		}
+		if err != nil {
+			return 1
+		}
+		return 0
 	case "child": // what a program leaves behind
 		time.Sleep(time.Hour)
 	}
