@@ -20,11 +20,11 @@ import (
 	"github.com/ddd26017/fixpoint/phase"
 )
 
-// from returns a path that .ci/run prepared.
-func from(t *testing.T, variable string, elem ...string) string {
+// foreign returns a path below the folder that .ci/run installs servers in.
+func foreign(t *testing.T, elem ...string) string {
 	t.Helper()
-	dir := os.Getenv(variable)
-	require.NotEmpty(t, dir, "%s is not set; .ci/run prepares it", variable)
+	dir := os.Getenv("FIXPOINT_MCP_SERVERS")
+	require.NotEmpty(t, dir, "FIXPOINT_MCP_SERVERS is not set; .ci/run says how to fill such a folder")
 	return filepath.Join(append([]string{dir}, elem...)...)
 }
 
@@ -32,7 +32,7 @@ func from(t *testing.T, variable string, elem ...string) string {
 // schemas, results are texts, and its errors are told.
 func TestPythonServer(t *testing.T) {
 	servers := connect(t, mcp.Options{Servers: []mcp.Server{{
-		Name: "time", Command: from(t, "FIXPOINT_MCP_PYTHON", "bin", "python"), Args: []string{"-m", "mcp_server_time", "--local-timezone", "UTC"}, TrustHints: true,
+		Name: "time", Command: foreign(t, "bin", "python"), Args: []string{"-m", "mcp_server_time", "--local-timezone", "UTC"}, TrustHints: true,
 	}}})
 	all := specs(servers.Tools())
 	require.Contains(t, string(all["time__get_current_time"].Schema), `"timezone"`)
@@ -52,7 +52,7 @@ func TestEverythingServer(t *testing.T) {
 	progress := 0
 	servers := connect(t, mcp.Options{
 		Servers: []mcp.Server{{
-			Name: "all", Command: "node", Args: []string{from(t, "FIXPOINT_MCP_NODE", "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js"), "stdio"},
+			Name: "all", Command: foreign(t, "bin", "node"), Args: []string{foreign(t, "node_modules", "@modelcontextprotocol", "server-everything", "dist", "index.js"), "stdio"},
 			Elicit: true, Resources: true,
 		}},
 		Progress: func(mcp.Progress) { mu.Lock(); progress++; mu.Unlock() },
