@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 	"time"
 
@@ -123,26 +124,36 @@ func (c *connection) connect() {
 	}
 	c.mu.Lock()
 	c.why, c.link = err, l
-	again := c.before
+	old, again := c.defs, c.before
 	if err == nil {
 		c.defs, c.before = defs, true
 	} else {
 		c.delay()
 	}
-	close(c.linking)
-	c.linking = nil
 	c.mu.Unlock()
 	if err != nil {
 		c.notify(ServerMissing, "%v", err)
-		return
-	}
-	if again {
+	} else if again {
 		c.notify(ServerBack, "server %s is there again", c.server.Name)
+		c.compare(old, defs)
 	}
-	select {
-	case <-l.gone: // before anybody could notice
-		c.lose(l)
-	default:
+	if l != nil {
+		select {
+		case <-l.gone: // before anybody could notice
+			c.lose(l)
+		default:
+		}
+	}
+	c.mu.Lock()
+	close(c.linking) // whoever waits for it finds that it has been told
+	c.linking = nil
+	c.mu.Unlock()
+}
+
+// compare tells of a list that is not what it was.
+func (c *connection) compare(old, now map[string]definition) {
+	if !maps.Equal(old, now) {
+		c.notify(ToolsChanged, "server %s changed its list of tools", c.server.Name)
 	}
 }
 
@@ -294,9 +305,10 @@ func (c *connection) relist(l *link) {
 		cancel()
 		if err == nil {
 			c.mu.Lock()
+			old := c.defs
 			c.defs = defs
 			c.mu.Unlock()
-			c.notify(ToolsChanged, "server %s changed its list of tools", c.server.Name)
+			c.compare(old, defs)
 		}
 		timer := time.NewTimer(relistGap) // a server may say so without end
 		select {
