@@ -34,7 +34,7 @@ type connection struct {
 	limits Limits
 	opts   *Options
 	base   context.Context // ends at close
-	stop   context.CancelFunc
+	stop   context.CancelCauseFunc
 	wg     sync.WaitGroup // of the goroutines that end with base
 
 	lane lane
@@ -52,7 +52,7 @@ type connection struct {
 
 func newConnection(s Server, o *Options) *connection {
 	c := &connection{server: s, limits: o.Limits, opts: o}
-	c.base, c.stop = context.WithCancel(context.Background())
+	c.base, c.stop = context.WithCancelCause(context.Background())
 	return c
 }
 
@@ -91,7 +91,7 @@ func (c *connection) begin() (<-chan struct{}, error) {
 	left := time.Until(c.notUntil)
 	switch {
 	case c.base.Err() != nil:
-		return nil, fmt.Errorf("%w: it was closed", ErrDown)
+		return nil, fmt.Errorf("%w: %w", ErrDown, errClosed)
 	case c.linking != nil:
 		return c.linking, nil
 	case left > 0:
@@ -338,7 +338,7 @@ func (c *connection) known() map[string]definition {
 // close ends calls, the link, and all goroutines of the connection.
 func (c *connection) close() {
 	c.mu.Lock()
-	c.stop()
+	c.stop(errClosed)
 	c.mu.Unlock()
 	c.wg.Wait()
 }

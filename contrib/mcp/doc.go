@@ -112,6 +112,6 @@
 // # Determinism
 //
 // What servers answer decides. Hooks, gate and transform depend on the state, the spec,
-// and the lists as Connect found them, except that AfterToolExecute looks whether a call
+// and the lists that servers gave, except that AfterToolExecute looks whether a call
 // of that very id is kept for an answer.
 package mcp

@@ -19,6 +19,7 @@ import (
 
 var (
 	errLate    = errors.New("mcp: the call took longer than its server's timeout")
+	errClosed  = errors.New("the servers were closed")
 	errUnasked = errors.New("mcp: nobody answered the server's question in time, or its run ended")
 )
 
@@ -34,11 +35,16 @@ func keyOf(pc *phase.Context) callKey {
 	return callKey{run.Thread, run.ID, run.Step, pc.Call().ID}
 }
 
+// origin is what made a call.
+type origin struct {
+	key  callKey
+	tool string // the server's own name for it
+}
+
 // live is a call that was made to a server. It outlives the Call of its tool while the
 // server's question waits for an answer.
 type live struct {
-	key    callKey
-	tool   string
+	origin
 	token  string
 	ctx    context.Context
 	cancel context.CancelCauseFunc
@@ -140,7 +146,7 @@ func (n *lane) inside() *live {
 // desk knows the live calls.
 type desk struct {
 	mu      sync.Mutex
-	byToken map[string]*live
+	byToken map[string]origin
 	ended   []string // tokens of calls that are over, oldest first
 	parked  map[callKey]*live
 }
@@ -149,9 +155,9 @@ func (d *desk) enter(l *live) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.byToken == nil {
-		d.byToken, d.parked = map[string]*live{}, map[callKey]*live{}
+		d.byToken, d.parked = map[string]origin{}, map[callKey]*live{}
 	}
-	d.byToken[l.token] = l
+	d.byToken[l.token] = l.origin
 }
 
 // leave lets the call be forgotten, but not at once: news of it may be on their way
@@ -192,18 +198,18 @@ func (d *desk) has(k callKey) bool {
 func (d *desk) progress(c *connection, p *sdk.ProgressNotificationParams) {
 	token, _ := p.ProgressToken.(string)
 	d.mu.Lock()
-	l := d.byToken[token]
+	from, ok := d.byToken[token]
 	d.mu.Unlock()
-	if l == nil || c.opts.Progress == nil {
+	if !ok || c.opts.Progress == nil {
 		return
 	}
-	c.opts.Progress(Progress{Server: c.server.Name, Tool: l.tool, Thread: l.key.thread, Run: l.key.run, Call: l.key.call,
+	c.opts.Progress(Progress{Server: c.server.Name, Tool: from.tool, Thread: from.key.thread, Run: from.key.run, Call: from.key.call,
 		Done: p.Progress, Total: p.Total, Message: plain(p.Message, 1<<10)})
 }
 
 // start makes the call, in a goroutine of its own, since a write to a server may hang.
 func (c *connection) start(ctx context.Context, link *link, key callKey, tool string, params *sdk.CallToolParams) (*live, error) {
-	l := &live{key: key, tool: tool, token: strconv.FormatUint(rand.Uint64(), 36), left: c.server.timeout(),
+	l := &live{origin: origin{key, tool}, token: strconv.FormatUint(rand.Uint64(), 36), left: c.server.timeout(),
 		asks: make(chan ask), done: make(chan struct{})}
 	l.ctx, l.cancel = context.WithCancelCause(c.base)
 	if c.server.Elicit && link.asksInCalls() {
@@ -224,7 +230,9 @@ func (c *connection) start(ctx context.Context, link *link, key callKey, tool st
 		defer c.desk.leave(l)
 		defer l.clock.Stop()
 		l.res, l.err = link.session.CallTool(l.ctx, params)
-		if cause := context.Cause(l.ctx); cause != nil && l.err != nil {
+		if cause := context.Cause(l.ctx); errors.Is(cause, errClosed) && l.err != nil {
+			l.err = fmt.Errorf("%w (%w)", ErrLost, cause)
+		} else if cause != nil && l.err != nil {
 			l.err = cause
 		} else if c.lost(link, l.err) {
 			l.err = fmt.Errorf("%w (%w)", ErrLost, c.reason())

@@ -69,6 +69,7 @@ func TestStubbornProgram(t *testing.T) {
 	gone(t, pid)
 	require.NoError(t, (<-ended).Err)
 	require.True(t, w.results()[0].IsError)
+	require.Contains(t, w.results()[0].Content, mcp.ErrLost.Error())
 }
 
 // A crash ends the call that was under way with a clear error, and nothing is run twice.
