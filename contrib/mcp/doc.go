@@ -47,7 +47,9 @@
 //
 // # Calls and results
 //
-// Arguments go to the server as the model wrote them, after the gates. A result's texts
+// Arguments go to the server as the model wrote them, after the gates. Those that have a
+// name twice, or in two cases, are refused: a gate could read them in another way than
+// the server. A result's texts
 // are the content; structured content, images, sounds and resources are in the details
 // as JSON of the type Details, and with Server.Media the model sees images and sounds.
 // Results, descriptions, schemas, lists and messages are bounded by Limits.

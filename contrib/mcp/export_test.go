@@ -23,3 +23,6 @@ func SpecsOf(tools []*sdk.Tool, l Limits) (specs []inference.ToolSpec) {
 	}
 	return specs
 }
+
+// Unambiguous is what a tool's Validate asks of arguments.
+func Unambiguous(args inference.JSON) error { return object(args) }

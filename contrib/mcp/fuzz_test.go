@@ -10,6 +10,7 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ddd26017/fixpoint/contrib/mcp"
+	"github.com/ddd26017/fixpoint/inference"
 )
 
 // Whatever a server answers, the result can be saved, and is as long as it may be.
@@ -108,4 +109,33 @@ func FuzzToolName(f *testing.F) {
 			t.Errorf("%q of %q and %q", name, server, tool)
 		}
 	})
+}
+
+// Arguments that are let through say the same to whoever reads them: nothing is lost by
+// a reader that keeps one of each name.
+func FuzzArguments(f *testing.F) {
+	f.Add(`{"a":1,"b":{"a":[{"c":2}]}}`)
+	f.Add(`{"a":1,"a":2}`)
+	f.Add(`{"a":{"K":1,"k":2}}`)
+	f.Fuzz(func(t *testing.T, args string) {
+		if args == "" || mcp.Unambiguous(inference.JSON(args)) != nil {
+			return
+		}
+		var v map[string]any
+		if err := json.Unmarshal([]byte(args), &v); err != nil {
+			return // a number that no float holds
+		}
+		again, err := json.Marshal(v)
+		if err != nil || tokens(args) != tokens(string(again)) {
+			t.Errorf("%q became %q: %v", args, again, err)
+		}
+	})
+}
+
+func tokens(text string) (n int) {
+	for dec := json.NewDecoder(strings.NewReader(text)); ; n++ {
+		if _, err := dec.Token(); err != nil {
+			return n
+		}
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,13 +38,6 @@ func (t tool) Validate(args inference.JSON) error {
 		args = "{}"
 	}
 	return t.c.opts.Schemas.CheckSchema(t.spec.Schema, args)
-}
-
-func object(args inference.JSON) error {
-	if text := strings.TrimLeft(string(args), " \t\r\n"); text != "" && text[0] != '{' || !args.Valid() {
-		return errors.New("mcp: the arguments must be a JSON object")
-	}
-	return nil
 }
 
 func (t tool) Call(ctx context.Context, pc *phase.Context) (engine.Output, error) {

@@ -56,6 +56,7 @@ func TestSpecs(t *testing.T) {
 }
 
 // Arguments reach the server as the model wrote them, also numbers that no float holds.
+// Those that a gate could read in another way than the server do not.
 func TestArgumentsAsTheyAre(t *testing.T) {
 	s := newServer()
 	var got []string
@@ -64,15 +65,15 @@ func TestArgumentsAsTheyAre(t *testing.T) {
 		return say("ok"), nil
 	})
 	servers := connect(t, mcp.Options{Servers: []mcp.Server{{Name: "s", Dial: dial(s)}}})
-	for _, args := range []string{`{"n":12345678901234567890,"b":1,"a":[1.0]}`, ``, `{}`} {
+	for _, args := range []string{`{"n":12345678901234567890,"b":1,"a":[1.0,1e999]}`, ``, `{}`, `{"a":{"a":["a","a",{"a":"a"}]},"b":{}}`} {
 		require.Equal(t, "ok", one(t, servers.Shared(), "s__echo", inference.JSON(args)).Content)
 	}
-	require.Equal(t, []string{`{"n":12345678901234567890,"b":1,"a":[1.0]}`, `{}`, `{}`}, got)
-	for _, bad := range []string{`[1]`, `"x"`, `{`, `null`} {
+	require.Equal(t, []string{`{"n":12345678901234567890,"b":1,"a":[1.0,1e999]}`, `{}`, `{}`, `{"a":{"a":["a","a",{"a":"a"}]},"b":{}}`}, got)
+	for _, bad := range []string{`[1]`, `"x"`, `{`, `null`, `{"a":1,"a":2}`, `{"path":"a","PATH":"b"}`, `{"x":[{"k":1,"\u212a":2}]}`} {
 		res := one(t, servers.Shared(), "s__echo", inference.JSON(bad))
 		require.True(t, res.IsError, bad)
 	}
-	require.Len(t, got, 3, "what is no object goes to no server")
+	require.Len(t, got, 4, "what is no object goes to no server")
 }
 
 // Texts are the content; media, resources and structured content are in the details,
