@@ -256,6 +256,7 @@ func TestChangedAnswers(t *testing.T) {
 	}
 	m := inference.Assistant("\u00e9 two", inference.ToolCall{ID: "1", Name: "f"})
 	m.Parts = []inference.Part{
+		keep(`{"text":-7,"calls":-7,"block":{"type":"redacted_thinking","data":"d"}}`),
 		keep(`{"text":1,"block":{"type":"thinking","thinking":"a","signature":"s"}}`),
 		keep(`{"text":2,"block":{"type":"text","text":"blue","citations":[{}]}}`),
 		keep(`{"text":900,"calls":9,"block":{"type":"server_tool_use","id":"s","name":"web_search","input":{}}}`),
@@ -263,6 +264,7 @@ func TestChangedAnswers(t *testing.T) {
 	}
 	got := sent(t, anthropic.Options{}, inference.Request{Model: "m", Messages: []inference.Message{m}})
 	require.JSONEq(t, `[{"role":"assistant","content":[
+		{"type":"redacted_thinking","data":"d"},
 		{"type":"text","text":"é"},
 		{"type":"thinking","thinking":"a","signature":"s"},
 		{"type":"text","text":" two"},

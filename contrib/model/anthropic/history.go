@@ -179,13 +179,14 @@ func assistantBlocks(m inference.Message) ([]sdk.ContentBlockParamUnion, error) 
 	}
 	text, calls := 0, 0
 	unsaid := func(end int) string {
-		rest := m.Text[text:max(text, end)]
+		rest := m.Text[text:end]
 		if text > 0 && apart {
 			rest = strings.TrimPrefix(rest, separator)
 		}
 		return rest
 	}
 	sayUntil := func(textEnd, callsEnd int) {
+		textEnd = max(text, textEnd)
 		for textEnd < len(m.Text) && !utf8.RuneStart(m.Text[textEnd]) {
 			textEnd++ // of a text that somebody changed
 		}
@@ -193,7 +194,7 @@ func assistantBlocks(m inference.Message) ([]sdk.ContentBlockParamUnion, error) 
 		if piece := unsaid(textEnd); !blank(piece) {
 			say(sdk.NewTextBlock(piece), true)
 		}
-		text = max(text, textEnd)
+		text = textEnd
 		for ; calls < min(callsEnd, len(m.ToolCalls)); calls++ {
 			c := m.ToolCalls[calls]
 			say(sdk.NewToolUseBlock(c.ID, input(c.Args), c.Name), false)
