@@ -1,0 +1,61 @@
+package gemini
+
+import (
+	"cmp"
+	"context"
+	"io"
+	"net/http"
+)
+
+// exchangeKey is the key of an exchange in its context.
+type exchangeKey struct{}
+
+func withExchange(x *exchange) context.Context { return context.WithValue(x.ctx, exchangeKey{}, x) }
+
+// wired returns the client, which tells an exchange what the SDK keeps to itself: the answer's header, and why its body
+// broke off. It follows no redirect to another host: that would get the key, of whose header net/http knows nothing.
+func wired(client *http.Client, keyless bool) *http.Client {
+	c := *client
+	c.Transport = wire{cmp.Or(client.Transport, http.DefaultTransport), keyless}
+	if c.CheckRedirect == nil {
+		c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+			if from := via[0].URL; r.URL.Host != from.Host || r.URL.Scheme != from.Scheme || len(via) >= 10 {
+				return http.ErrUseLastResponse
+			}
+			return nil
+		}
+	}
+	return &c
+}
+
+type wire struct {
+	http.RoundTripper
+	keyless bool
+}
+
+func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
+	if w.keyless {
+		r = r.Clone(r.Context())
+		r.Header.Del("X-Goog-Api-Key")
+	}
+	answer, err := w.RoundTripper.RoundTrip(r)
+	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok && err == nil {
+		x.http = answer
+		answer.Body = body{answer.Body, x}
+	}
+	return answer, err
+}
+
+// body ends where it breaks off, and tells the exchange why. The SDK would write that to the standard log.
+type body struct {
+	io.ReadCloser
+	x *exchange
+}
+
+func (b body) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		b.x.broken, err = err, io.EOF
+	}
+	return n, err
+}
