@@ -21,10 +21,12 @@ type answer struct {
 	model string
 	// text is how many bytes of text there were so far, and calls how many calls.
 	text, calls int
-	ids         map[string]bool
-	counted     inference.Usage
-	reason      genai.FinishReason
-	message     string
+	// apart is true when something that goes back other than text came after the last text.
+	apart   bool
+	ids     map[string]bool
+	counted inference.Usage
+	reason  genai.FinishReason
+	message string
 	// any is true when there was a candidate.
 	any bool
 }
@@ -66,8 +68,10 @@ func (a *answer) take(r *genai.GenerateContentResponse) error {
 func (a *answer) part(p *genai.Part) error {
 	at := kept{Text: a.text, Calls: a.calls}
 	signed := len(p.ThoughtSignature) > 0
+	vendor := inference.Part{Kind: inference.PartVendor, MediaType: partType}
 	switch {
 	case p.FunctionCall != nil:
+		a.apart = true
 		args, err := inference.ToJSON(p.FunctionCall.Args)
 		if err != nil {
 			return err
@@ -77,14 +81,13 @@ func (a *answer) part(p *genai.Part) error {
 		}
 		a.call(p.FunctionCall.ID, p.FunctionCall.Name, string(args))
 		if signed {
-			return a.keep(at, inference.Part{Kind: inference.PartVendor, MediaType: partType}, object{
-				"functionCall": object{"name": p.FunctionCall.Name}, "thoughtSignature": p.ThoughtSignature,
-			})
+			return a.keep(at, vendor, object{"functionCall": object{"name": p.FunctionCall.Name}, "thoughtSignature": p.ThoughtSignature})
 		}
 		return nil
 	case p.InlineData != nil && p.Thought: // a sketch
 		return nil
 	case p.InlineData != nil:
+		a.apart = true
 		part := inference.Part{Kind: inference.PartFile, MediaType: p.InlineData.MIMEType, Data: inference.Bytes(p.InlineData.Data)}
 		for _, kind := range []string{inference.PartImage, inference.PartAudio} {
 			if len(part.MediaType) > len(kind) && part.MediaType[:len(kind)+1] == kind+"/" {
@@ -101,14 +104,29 @@ func (a *answer) part(p *genai.Part) error {
 		if !signed {
 			return nil
 		}
+		a.apart = true
+		return a.keep(at, vendor, object{"text": p.Text, "thought": true, "thoughtSignature": p.ThoughtSignature})
 	case isText(p):
-		a.text += len(p.Text)
-		a.x.say(inference.Chunk{Text: p.Text})
+		a.say(p.Text)
 		if !signed {
 			return nil
 		}
+		return a.keep(at, vendor, object{"text": p.Text, "thoughtSignature": p.ThoughtSignature}) // an empty text, too
 	}
-	return a.keep(at, inference.Part{Kind: inference.PartVendor, MediaType: partType}, p)
+	a.apart = true
+	return a.keep(at, vendor, p)
+}
+
+func (a *answer) say(text string) {
+	if text == "" {
+		return
+	}
+	if a.text > 0 && a.apart {
+		text = separator + text
+	}
+	a.apart = false
+	a.text += len(text)
+	a.x.say(inference.Chunk{Text: text})
 }
 
 // isText reports whether a part is nothing but text.

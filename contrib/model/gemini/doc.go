@@ -42,7 +42,7 @@
 //
 // In answers, thoughts are the part of kind reasoning, and media are parts of kind image, audio or file. Signatures of
 // thoughts, and parts of the service's own tools, are kept in parts of kind vendor or with the media, and go back as
-// they came and in their place. Parts of other adapters' vendors are left out, and so are images that a model thinks of.
+// they came and in their place. Texts that something else came between are joined by an empty line. Parts of other adapters' vendors are left out, and so are images that a model thinks of.
 // Calls without an id get one, which the service does not see. Numbers in arguments have the digits of a float64.
 //
 // Tokens of thoughts are output tokens, and those that the service's own tools read are input tokens. An answer that a

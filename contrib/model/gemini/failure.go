@@ -151,6 +151,8 @@ var classes = map[string]resilient.Class{
 	"INVALID_ARGUMENT":    resilient.BadRequest,
 	"OUT_OF_RANGE":        resilient.BadRequest,
 	"UNIMPLEMENTED":       resilient.BadRequest,
+	// An answer's end: the calls of a conversation that another service's model began have no signatures.
+	"MISSING_THOUGHT_SIGNATURE": resilient.BadRequest,
 }
 
 var (

@@ -174,6 +174,9 @@ type kept struct {
 	Part  json.RawMessage `json:"part"`
 }
 
+// separator stands between texts that something else came between.
+const separator = "\n\n"
+
 // keptPart is what must be known of a kept part.
 type keptPart struct {
 	Text         string
@@ -183,6 +186,8 @@ type keptPart struct {
 
 	members map[string]json.RawMessage
 }
+
+func (p keptPart) isText() bool { return p.members["text"] != nil && !p.Thought }
 
 func readKept(extra inference.JSON) (k kept, p keptPart, ok bool) {
 	err := extra.Decode(&k)
@@ -199,15 +204,23 @@ func readKept(extra inference.JSON) (k kept, p keptPart, ok bool) {
 func (h *history) assistant(m inference.Message) ([]object, error) {
 	var out, late []object
 	text, calls := 0, 0
+	apart := false                // as in answers
 	var signature json.RawMessage // of the next call
+	unsaid := func(end int) string {
+		rest := m.Text[text:end]
+		if text > 0 && apart {
+			rest = strings.TrimPrefix(rest, separator)
+		}
+		return rest
+	}
 	sayUntil := func(textEnd, callsEnd int) {
 		textEnd = max(text, textEnd)
 		for textEnd < len(m.Text) && !utf8.RuneStart(m.Text[textEnd]) {
 			textEnd++ // of a text that somebody changed
 		}
 		textEnd = min(textEnd, len(m.Text))
-		if textEnd > text {
-			out = append(out, object{"text": m.Text[text:textEnd]})
+		if piece := unsaid(textEnd); piece != "" {
+			out, apart = append(out, object{"text": piece}), false
 		}
 		text = textEnd
 		for ; calls < min(callsEnd, len(m.ToolCalls)); calls++ {
@@ -221,7 +234,7 @@ func (h *history) assistant(m inference.Message) ([]object, error) {
 			if signature != nil {
 				part["thoughtSignature"], signature = signature, nil
 			}
-			out = append(out, part)
+			out, apart = append(out, part), true
 		}
 	}
 	for _, p := range m.Parts {
@@ -243,11 +256,14 @@ func (h *history) assistant(m inference.Message) ([]object, error) {
 					sayUntil(text, calls+1)
 				}
 				continue
-			case part.Text != "" && !part.Thought: // it stands for its text, if that is still there
-				if !strings.HasPrefix(m.Text[text:], part.Text) {
+			case !part.isText():
+				apart = true
+			case part.Text != "": // it stands for its text, if that is still there
+				rest := unsaid(len(m.Text))
+				if !strings.HasPrefix(rest, part.Text) {
 					continue
 				}
-				text += len(part.Text)
+				text, apart = len(m.Text)-len(rest)+len(part.Text), false
 			}
 			same := object{}
 			for name, value := range part.members {
@@ -268,7 +284,7 @@ func (h *history) assistant(m inference.Message) ([]object, error) {
 			if was.Signature != nil {
 				part["thoughtSignature"] = was.Signature
 			}
-			out = append(out, part)
+			out, apart = append(out, part), true
 		case p.Kind == inference.PartVendor, p.Kind == inference.PartReasoning: // somebody else's, or only to be looked at
 		default:
 			return nil, cannot(p, m.Role)
