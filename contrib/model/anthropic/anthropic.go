@@ -172,7 +172,7 @@ func (m *Model) Stream(ctx context.Context, r inference.Request) iter.Seq2[infer
 }
 
 // ask yields what the service answers, of which a whole answer is only a short stream.
-func (m *Model) ask(ctx context.Context, r inference.Request, send func(*exchange, sdk.MessageNewParams) error) iter.Seq2[inference.Chunk, error] {
+func (m *Model) ask(ctx context.Context, r inference.Request, send func(*exchange, sdk.MessageNewParams, []option.RequestOption) error) iter.Seq2[inference.Chunk, error] {
 	return func(yield func(inference.Chunk, error) bool) {
 		r.Model = cmp.Or(r.Model, m.options.Model)
 		if name, ok := m.options.Names[r.Model]; ok {
@@ -181,11 +181,11 @@ func (m *Model) ask(ctx context.Context, r inference.Request, send func(*exchang
 		x := &exchange{ctx: ctx, model: m, request: r, yield: yield}
 		err := ctx.Err()
 		if err == nil {
-			var params sdk.MessageNewParams
-			if params, err = m.params(r); err != nil {
-				err = refused{err}
+			params, more, unsendable := m.request(r)
+			if unsendable != nil {
+				err = refused{unsendable}
 			} else {
-				err = send(x, params)
+				err = send(x, params, append(more, option.WithResponseInto(&x.http)))
 			}
 		}
 		if err != nil && !x.left {
@@ -207,8 +207,8 @@ type exchange struct {
 }
 
 // whole asks for an answer in one piece.
-func (x *exchange) whole(params sdk.MessageNewParams) error {
-	answer, err := x.model.messages.New(x.ctx, params, option.WithResponseInto(&x.http))
+func (x *exchange) whole(params sdk.MessageNewParams, more []option.RequestOption) error {
+	answer, err := x.model.messages.New(x.ctx, params, more...)
 	if err != nil {
 		return err
 	}
@@ -219,8 +219,8 @@ func (x *exchange) whole(params sdk.MessageNewParams) error {
 }
 
 // stream asks for an answer piece by piece.
-func (x *exchange) stream(params sdk.MessageNewParams) error {
-	events := x.model.messages.NewStreaming(x.ctx, params, option.WithResponseInto(&x.http))
+func (x *exchange) stream(params sdk.MessageNewParams, more []option.RequestOption) error {
+	events := x.model.messages.NewStreaming(x.ctx, params, more...)
 	defer events.Close()
 	return x.events(events)
 }

@@ -188,6 +188,30 @@ func TestTools(t *testing.T) {
 	require.JSONEq(t, `{"type":"auto","disable_parallel_tool_use":true}`, string(got["tool_choice"]))
 }
 
+// TestExtra: entries are sent in one order, whatever they are called.
+func TestExtra(t *testing.T) {
+	r := inference.Request{Model: "m", Messages: hello}
+	for _, name := range []string{"z", "a.b|c", "0", `q"\`, "top_k", "a.b"} {
+		r.Params.Extra = r.Params.Extra.With(name, `{"y":1,"x":null}`)
+	}
+	m, asked := endpoint(t, anthropic.Options{}, yes)
+	var first []byte
+	for range 10 {
+		_, err := m.Generate(context.Background(), r)
+		require.NoError(t, err)
+		_, body := asked()
+		if first == nil {
+			first = body
+		}
+		require.Equal(t, string(first), string(body))
+	}
+	var members map[string]json.RawMessage
+	require.NoError(t, json.Unmarshal(first, &members))
+	for name, value := range r.Params.Extra.All() {
+		require.JSONEq(t, string(value), string(members[name]), name)
+	}
+}
+
 func TestRequestsThatCannotBeSent(t *testing.T) {
 	picture := inference.Part{Kind: inference.PartImage, Data: "x"}
 	of := func(role inference.Role, p inference.Part) inference.Request {

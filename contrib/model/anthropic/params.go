@@ -4,8 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/anthropics/anthropic-sdk-go/packages/param"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -26,8 +29,19 @@ func badExtra(name string, value json.RawMessage, want string) error {
 	return &inference.FieldError{Field: inference.ExtraField(name), Value: string(value), Want: want}
 }
 
-// params writes a request. Its errors are of what cannot be sent.
-func (m *Model) params(r inference.Request) (sdk.MessageNewParams, error) {
+// request writes a request, and what else there is in its body. Errors are of what cannot be sent.
+func (m *Model) request(r inference.Request) (sdk.MessageNewParams, []option.RequestOption, error) {
+	extra := map[string]json.RawMessage{}
+	p, err := m.params(r, extra)
+	var members []option.RequestOption
+	// One by one, since the SDK's SetExtraFields has them in another order each time.
+	for _, name := range slices.Sorted(maps.Keys(extra)) {
+		members = append(members, option.WithJSONSet(param.EscapeSJSONKey(name), extra[name]))
+	}
+	return p, members, err
+}
+
+func (m *Model) params(r inference.Request, extra map[string]json.RawMessage) (sdk.MessageNewParams, error) {
 	p := sdk.MessageNewParams{Model: r.Model, MaxTokens: int64(r.Params.MaxTokens.Or(m.options.MaxTokens)), Messages: []sdk.MessageParam{}}
 	if r.Model == "" {
 		return p, errors.New("the request names no model, and neither does Options.Model")
@@ -35,7 +49,6 @@ func (m *Model) params(r inference.Request) (sdk.MessageNewParams, error) {
 	if err := r.Params.Validate(); err != nil {
 		return p, err
 	}
-	extra := map[string]any{}
 	for name, value := range r.Params.Extra.All() {
 		text := json.RawMessage(value)
 		if value == "" {
@@ -70,14 +83,13 @@ func (m *Model) params(r inference.Request) (sdk.MessageNewParams, error) {
 	if m.options.Cache != "" {
 		m.cache(&p, extra)
 	}
-	p.SetExtraFields(extra)
 	return p, nil
 }
 
 // think writes the effort, and joins it with the entries output_config and thinking.
-func (m *Model) think(p *sdk.MessageNewParams, effort inference.Opt[inference.Effort], extra map[string]any) error {
+func (m *Model) think(p *sdk.MessageNewParams, effort inference.Opt[inference.Effort], extra map[string]json.RawMessage) error {
 	e, set := effort.Get()
-	thinking, given := extra["thinking"].(json.RawMessage)
+	thinking, given := extra["thinking"]
 	if given && set && (e == inference.EffortNone || m.options.Budgets != nil) {
 		return badExtra("thinking", thinking, "no such entry, since reasoning_effort sets it")
 	}
@@ -99,24 +111,24 @@ func (m *Model) think(p *sdk.MessageNewParams, effort inference.Opt[inference.Ef
 	if !given {
 		p.Thinking.OfAdaptive = &sdk.ThinkingConfigAdaptiveParam{}
 	}
-	if text, ok := extra["output_config"].(json.RawMessage); ok {
-		var members map[string]any
+	members := map[string]json.RawMessage{}
+	if text, ok := extra["output_config"]; ok {
 		if err := json.Unmarshal(text, &members); err != nil || members == nil {
 			return badExtra("output_config", text, "an object")
 		}
 		if _, twice := members["effort"]; twice {
 			return badExtra("output_config", text, "no effort, since reasoning_effort is set")
 		}
-		p.OutputConfig.SetExtraFields(members)
-		delete(extra, "output_config")
 	}
-	p.OutputConfig.Effort = sdk.OutputConfigEffort(e)
-	return nil
+	members["effort"] = json.RawMessage(`"` + e + `"`)
+	text, err := inference.ToJSON(members)
+	extra["output_config"] = json.RawMessage(text)
+	return err
 }
 
 // tools writes the tools, and behind them those of the entry "tools": the service's own. They are not written with the
 // SDK's types, since those lose the order of a schema's members, in which models read and write.
-func tools(specs []inference.ToolSpec, extra map[string]any) ([]sdk.ToolUnionParam, error) {
+func tools(specs []inference.ToolSpec, extra map[string]json.RawMessage) ([]sdk.ToolUnionParam, error) {
 	var out []sdk.ToolUnionParam
 	for _, tool := range specs {
 		schema := json.RawMessage(tool.Schema)
@@ -137,7 +149,7 @@ func tools(specs []inference.ToolSpec, extra map[string]any) ([]sdk.ToolUnionPar
 		}
 		out = append(out, param.Override[sdk.ToolUnionParam](json.RawMessage(text)))
 	}
-	if text, ok := extra["tools"].(json.RawMessage); ok {
+	if text, ok := extra["tools"]; ok {
 		var list []json.RawMessage
 		if err := json.Unmarshal(text, &list); err != nil {
 			return nil, badExtra("tools", text, "a list of the service's own tools")
@@ -151,7 +163,7 @@ func tools(specs []inference.ToolSpec, extra map[string]any) ([]sdk.ToolUnionPar
 }
 
 // cache marks the end of the system prompt, behind which threads differ, and lets the service mark the last block.
-func (m *Model) cache(p *sdk.MessageNewParams, extra map[string]any) {
+func (m *Model) cache(p *sdk.MessageNewParams, extra map[string]json.RawMessage) {
 	mark := sdk.CacheControlEphemeralParam{TTL: sdk.CacheControlEphemeralTTL(m.options.Cache)}
 	if n := len(p.System); n > 0 {
 		p.System[n-1].CacheControl = mark
