@@ -73,7 +73,7 @@ const (
 // Model asks a service. It is safe for concurrent use.
 type Model struct {
 	options  Options
-	key      string
+	secrets  []string
 	messages sdk.MessageService
 }
 
@@ -136,9 +136,10 @@ func New(o Options) (*Model, error) {
 		}
 	}
 	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
-	o.Names, o.Budgets, o.Header = maps.Clone(o.Names), maps.Clone(o.Budgets), nil
+	hidden := secrets(key, o.Header)
+	o.Names, o.Budgets, o.Header, o.Key = maps.Clone(o.Names), maps.Clone(o.Budgets), nil, ""
 	// Not by way of sdk.NewClient, which takes keys and headers from the environment.
-	return &Model{options: o, key: key, messages: sdk.NewMessageService(settings...)}, nil
+	return &Model{options: o, secrets: hidden, messages: sdk.NewMessageService(settings...)}, nil
 }
 
 // staying returns the client, which follows no redirect to another host: it would get the key, of whose header

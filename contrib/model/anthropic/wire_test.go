@@ -141,7 +141,8 @@ func streamedMessage(a modeltest.Answer) []string {
 		}
 		f.add("content_block_stop", object{"index": i})
 	}
-	end := object{"input_tokens": first["input_tokens"], "cache_read_input_tokens": a.Usage.Cached, "output_tokens": a.Usage.Output}
+	end := object{"input_tokens": first["input_tokens"], "cache_read_input_tokens": a.Usage.Cached, "output_tokens": a.Usage.Output,
+		"output_tokens_details": object{"thinking_tokens": a.Usage.Reasoning}}
 	f.add("message_delta", object{
 		"delta": object{"stop_reason": stopReasons[a.Stop], "stop_sequence": nil, "stop_details": nil}, "usage": end,
 	})

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -116,13 +117,13 @@ func (x *exchange) failure(err error) *resilient.Failure {
 	return f
 }
 
-// hideKey returns err, or an error without the key if its text has it: services repeat what they do not accept.
+// hideKey returns err, or an error without the secrets that its text has: services repeat what they do not accept.
 func (x *exchange) hideKey(err error) error {
 	const limit = 4 << 10
 	text := err.Error()
 	hidden := text
-	if x.model.key != "" {
-		hidden = strings.ReplaceAll(text, x.model.key, "[key]")
+	for _, secret := range x.model.secrets {
+		hidden = strings.ReplaceAll(hidden, secret, "[key]")
 	}
 	if len(hidden) > limit {
 		hidden = strings.ToValidUTF8(hidden[:limit], "") + "..."
@@ -131,6 +132,21 @@ func (x *exchange) hideKey(err error) error {
 		return err
 	}
 	return errors.New(hidden)
+}
+
+// secrets returns what no error may have: the key, and headers that are called like one. What is too short to be a
+// secret is a word for "no key".
+func secrets(key string, header http.Header) []string {
+	all := []string{key}
+	for name, values := range header {
+		for _, word := range []string{"key", "auth", "token", "secret", "cookie"} {
+			if strings.Contains(strings.ToLower(name), word) {
+				all = append(all, values...)
+				break
+			}
+		}
+	}
+	return slices.DeleteFunc(all, func(secret string) bool { return len(secret) < 8 })
 }
 
 // classes by the reasons and statuses of errors. Others are told by the status of HTTP.

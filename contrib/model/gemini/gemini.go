@@ -55,7 +55,7 @@ type Options struct {
 // Model asks a service. It is safe for concurrent use.
 type Model struct {
 	options Options
-	key     string
+	secrets []string
 	client  *genai.Client
 }
 
@@ -100,8 +100,9 @@ func New(o Options) (*Model, error) {
 	if err != nil {
 		return nil, errors.New("gemini: the SDK does not take these Options") // what it says has the key
 	}
-	o.Names, o.Budgets, o.Header = maps.Clone(o.Names), maps.Clone(o.Budgets), nil
-	return &Model{options: o, key: key, client: client}, nil
+	hidden := secrets(key, o.Header)
+	o.Names, o.Budgets, o.Header, o.Key = maps.Clone(o.Names), maps.Clone(o.Budgets), nil, ""
+	return &Model{options: o, secrets: hidden, client: client}, nil
 }
 
 // Generate asks for an answer in one piece. Errors are [*resilient.Failure].

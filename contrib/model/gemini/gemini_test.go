@@ -310,3 +310,15 @@ func TestRedirect(t *testing.T) {
 	require.Equal(t, http.StatusTemporaryRedirect, f.Status)
 	require.Equal(t, []string{"here"}, asked)
 }
+
+// TestSecrets: a service that repeats what it does not accept tells nobody else.
+func TestSecrets(t *testing.T) {
+	o := gemini.Options{Key: "the-key-itself", Header: http.Header{"Authorization": {"Bearer header-secret"}}}
+	m, _ := endpoint(t, o, func(w http.ResponseWriter, _ []byte) {
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = io.WriteString(w, failed(401, "UNAUTHENTICATED", "invalid: Bearer header-secret").Body)
+	})
+	_, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
+	require.ErrorIs(t, err, resilient.Auth)
+	require.ErrorContains(t, err, "invalid: [key]")
+}
