@@ -147,7 +147,7 @@ func spelled(args inference.JSON) inference.JSON {
 }
 
 func (u Usage) inference() inference.Usage {
-	return inference.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedTokens: u.Cached}
+	return inference.Usage{InputTokens: u.Input, OutputTokens: u.Output, CachedTokens: u.Cached, ReasoningTokens: u.Reasoning}
 }
 
 // testTextAsItComes holds every piece back until the piece before it has been seen.

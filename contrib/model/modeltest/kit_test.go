@@ -79,6 +79,7 @@ func TestKitFindsFlaws(t *testing.T) {
 		"mixes calls":            "answers/several_calls",
 		"repairs arguments":      "answers/malformed_arguments",
 		"counts twice":           "answers/usage",
+		"counts no thoughts":     "answers/usage",
 		"one reason":             "answers/stop_reasons",
 		"shares":                 "answers/concurrent_use",
 		"plain errors":           "failures/refusals",

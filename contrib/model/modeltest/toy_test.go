@@ -301,10 +301,12 @@ func (m *toy) tell(line toyLine, say func(inference.Chunk) bool) (end, going boo
 	}
 	u := cmp.Or(line.Usage, &toyUsage{})
 	last := inference.Chunk{Model: line.Model, Stop: inference.StopReason(line.Stop),
-		Usage: inference.Usage{InputTokens: u.In, CachedTokens: u.Cached, OutputTokens: u.Out}}
+		Usage: inference.Usage{InputTokens: u.In, CachedTokens: u.Cached, OutputTokens: u.Out, ReasoningTokens: u.Reasoning}}
 	switch m.flaw {
 	case "counts twice":
 		last.Usage.OutputTokens += u.Reasoning
+	case "counts no thoughts":
+		last.Usage.ReasoningTokens = 0
 	case "one reason":
 		last.Stop = inference.StopEnd
 	}

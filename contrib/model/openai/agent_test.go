@@ -51,7 +51,7 @@ func TestAgent(t *testing.T) {
 			require.NoError(t, err)
 			require.NoError(t, result.Err)
 			require.Equal(t, "Rain in Oslo.", result.Text)
-			require.Equal(t, inference.Usage{InputTokens: 200, CachedTokens: 120, OutputTokens: 20}, result.Usage)
+			require.Equal(t, inference.Usage{InputTokens: 200, CachedTokens: 120, OutputTokens: 20, ReasoningTokens: 10}, result.Usage)
 
 			_, body := asked()
 			var sent struct {

@@ -132,7 +132,8 @@ func (c *choice) finish(reason string) {
 // usage yields what was not counted yet.
 func (c *choice) usage(u sdk.CompletionUsage) {
 	now := inference.Usage{
-		InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens, CachedTokens: u.PromptTokensDetails.CachedTokens,
+		InputTokens: u.PromptTokens, OutputTokens: u.CompletionTokens,
+		CachedTokens: u.PromptTokensDetails.CachedTokens, ReasoningTokens: u.CompletionTokensDetails.ReasoningTokens,
 	}
 	if now == (inference.Usage{}) {
 		return
@@ -140,7 +141,7 @@ func (c *choice) usage(u sdk.CompletionUsage) {
 	c.x.say(inference.Chunk{Usage: inference.Usage{
 		InputTokens:  now.InputTokens - c.counted.InputTokens,
 		OutputTokens: now.OutputTokens - c.counted.OutputTokens,
-		CachedTokens: now.CachedTokens - c.counted.CachedTokens,
+		CachedTokens: now.CachedTokens - c.counted.CachedTokens, ReasoningTokens: now.ReasoningTokens - c.counted.ReasoningTokens,
 	}})
 	c.counted = now
 }

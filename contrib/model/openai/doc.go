@@ -56,7 +56,8 @@
 // vendor are left out. An image of a model that did not come by Responses is an error. Several messages in one answer
 // are joined by an empty line.
 //
-// A refusal of the model is its text, with the stop reason filtered. Reasoning tokens are part of the output tokens.
+// A refusal of the model is its text, with the stop reason filtered. Reasoning tokens are counted too; they are part of the output
+// tokens.
 //
 // # Failures
 //

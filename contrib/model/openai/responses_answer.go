@@ -232,7 +232,8 @@ func (o *outputs) keep(item responses.ResponseOutputItemUnion) error {
 func (o *outputs) end(r *responses.Response) error {
 	u := r.Usage
 	last := inference.Chunk{Model: r.Model, Usage: inference.Usage{
-		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens, CachedTokens: u.InputTokensDetails.CachedTokens,
+		InputTokens: u.InputTokens, OutputTokens: u.OutputTokens,
+		CachedTokens: u.InputTokensDetails.CachedTokens, ReasoningTokens: u.OutputTokensDetails.ReasoningTokens,
 	}}
 	switch r.Status {
 	case responses.ResponseStatusCompleted, "":
