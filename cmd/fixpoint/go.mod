@@ -5,6 +5,8 @@ go 1.25.0
 replace (
 	github.com/ddd26017/fixpoint => ../..
 	github.com/ddd26017/fixpoint/contrib/jsonschema => ../../contrib/jsonschema
+	github.com/ddd26017/fixpoint/contrib/model/modeltest => ../../contrib/model/modeltest
+	github.com/ddd26017/fixpoint/contrib/model/openai => ../../contrib/model/openai
 	github.com/ddd26017/fixpoint/store/bolt => ../../store/bolt
 )
 
@@ -15,6 +17,7 @@ require (
 	github.com/chromedp/chromedp v0.23.1
 	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/jsonschema v0.0.0-00010101000000-000000000000
+	github.com/ddd26017/fixpoint/contrib/model/openai v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/plugins/allowlist v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/plugins/exechook v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/store/bolt v0.0.0-00010101000000-000000000000
@@ -30,21 +33,27 @@ require (
 	github.com/charmbracelet/colorprofile v0.2.3-0.20250311203215-f60798e515dc // indirect
 	github.com/charmbracelet/x/cellbuf v0.0.13-0.20250311204145-2c3ea96c31dd // indirect
 	github.com/charmbracelet/x/term v0.2.1 // indirect
+	github.com/coder/websocket v1.8.15 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.2.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
 	github.com/mattn/go-runewidth v0.0.16 // indirect
+	github.com/openai/openai-go/v3 v3.74.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
+	github.com/tidwall/gjson v1.19.0 // indirect
+	github.com/tidwall/match v1.1.1 // indirect
+	github.com/tidwall/pretty v1.2.1 // indirect
+	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
-	golang.org/x/text v0.14.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 	mvdan.cc/sh/v3 v3.13.1 // indirect
 )
 
