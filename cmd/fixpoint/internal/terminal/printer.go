@@ -20,7 +20,8 @@ type Printer struct {
 	out   io.Writer
 	width int // columns that a line may take; 0 for no limit
 	s     styles
-	err   error // the first failure to write
+	err   error  // the first failure to write
+	shown string // the newest answer, if it was shown as it came
 }
 
 // take waits for the printer's turn and returns what gives it back. A question

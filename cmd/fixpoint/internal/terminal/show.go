@@ -82,6 +82,9 @@ func (v *View) showCall(e engine.Event) {
 		if v.verbose() {
 			v.say(s.model, "model", s.dim.Render("asked"), clean(e.Model), s.dim.Render("("+count(e.Messages, "message")+", "+count(e.Tools, "tool")+")"))
 		}
+		v.stream(e)
+	case engine.InferenceChunk:
+		v.stream(e)
 	case engine.InferenceFinished:
 		v.inferred(e)
 	case engine.OverrideApplied:
@@ -215,6 +218,7 @@ func (v *View) effect(e engine.EffectFinished) {
 
 func (v *View) inferred(e engine.InferenceFinished) {
 	s := v.p.s
+	shown := v.finish(e)
 	var names []string
 	for _, c := range e.ToolCalls {
 		names = append(names, clean(c.Name))
@@ -223,14 +227,21 @@ func (v *View) inferred(e engine.InferenceFinished) {
 		v.say(s.bad, "model", s.bad.Render("failed")+":", clean(e.Error))
 		return
 	}
-	if e.Text != "" {
+	if e.Text != "" && shown.length == 0 {
 		v.say(s.model, "model", s.model.Render("“"+clip(clean(e.Text), 200)+"”"))
 	}
 	calls := "asks for nothing more"
 	if len(names) > 0 {
 		calls = "asks for " + strings.Join(names, ", ")
 	}
-	v.say(s.model, "model", calls, s.dim.Render("("+thousands(e.Usage.Total())+" tokens)"), v.took(e.Duration))
+	if shown.calls > 0 && shown.calls == len(names) {
+		calls = ""
+	}
+	tokens := thousands(e.Usage.Total()) + " tokens"
+	if v.verbose() {
+		tokens = "tokens: " + usage(e.Usage)
+	}
+	v.say(s.model, "model", calls, s.dim.Render("("+tokens+")"), v.took(e.Duration))
 }
 
 func (v *View) voted(e engine.GateVoted) {

@@ -7,6 +7,7 @@ import (
 	"github.com/charmbracelet/lipgloss"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -67,14 +68,14 @@ func (p *Printer) Summary(res *engine.Result, facts ...Fact) {
 			p.line(s.bad, "error", 0, clean(line))
 		}
 	}
-	p.say(s.model, "answer", res.Text)
+	p.answer(res.Text)
 	for _, f := range facts {
 		p.line(s.bold, f.Label, 0, clean(f.Text))
 	}
 	p.gap()
 	row := func(label, text string) { p.line(s.dim, label, 0, text) }
 	row("steps", fmt.Sprintf("%d in %s", res.Steps, round(res.Elapsed)))
-	row("tokens", fmt.Sprintf("%s in, %s out", thousands(res.Usage.InputTokens), thousands(res.Usage.OutputTokens)))
+	row("tokens", usage(res.Usage))
 	row("hooks", fmt.Sprintf("%d run, %s retried after %s", st.Hooks, number(st.Retries), count(st.Conflicts, "conflict")))
 	row("actions", fmt.Sprintf("%d in %s, at most %d in one phase%s", st.Actions, count(st.Rounds, "round"), st.MaxRounds,
 		unless(st.DeadLetters == 0, fmt.Sprintf("; %d failed or undelivered", st.DeadLetters))))
@@ -105,12 +106,41 @@ func (p *Printer) Brief(res *engine.Result, l Level) {
 			p.line(s.bad, "error", 0, clean(line))
 		}
 	}
-	p.say(s.model, "answer", res.Text)
+	p.answer(res.Text)
 	if l > Quiet {
 		p.line(s.dim, "took", 0, s.dim.Render(fmt.Sprintf("%s, %s tokens, %s",
 			count(res.Steps, "step"), thousands(res.Usage.Total()), round(res.Elapsed))))
 	}
 	p.gap()
+}
+
+// answer writes the answer of a run, unless it was shown as it came.
+func (p *Printer) answer(text string) {
+	back := p.take()
+	shown := p.shown
+	p.shown = ""
+	back()
+	if text != shown {
+		p.say(p.s.model, "answer", text)
+	}
+}
+
+// remember notes what was shown of the newest answer.
+func (p *Printer) remember(text string) {
+	defer p.take()()
+	p.shown = text
+}
+
+// usage writes how many tokens were used.
+func usage(u inference.Usage) string {
+	in, out := thousands(u.InputTokens)+" in", thousands(u.OutputTokens)+" out"
+	if u.CachedTokens > 0 {
+		in += " (" + thousands(u.CachedTokens) + " cached)"
+	}
+	if u.ReasoningTokens > 0 {
+		out += " (" + thousands(u.ReasoningTokens) + " of thoughts)"
+	}
+	return in + ", " + out
 }
 
 // Text writes a text of any number of lines under one label, clean of control

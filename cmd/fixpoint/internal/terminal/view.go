@@ -36,8 +36,11 @@ type View struct {
 	call    string                   // tool call whose lines come now
 	calls   map[string]call
 	actions []engine.ActionFinished
-	writes  []string // keys that the round wrote
-	notes   []note   // that wait for the event of their effect
+	writes  []string           // keys that the round wrote
+	notes   []note             // that wait for the event of their effect
+	answers map[string]*answer // by run: of models that are asked
+	asked   string             // the run that asked last
+	going   []progress         // of models, that waits for the text before it
 	// answered says that the gates are asked again because a question was answered.
 	answered bool
 }
@@ -47,7 +50,7 @@ type call struct{ name, args string }
 
 // NewView returns a view that writes to p.
 func NewView(p *Printer, l Level) *View {
-	return &View{p: p, level: l, opened: map[string]chan struct{}{}, calls: map[string]call{}}
+	return &View{p: p, level: l, opened: map[string]chan struct{}{}, calls: map[string]call{}, answers: map[string]*answer{}}
 }
 
 // Observe shows an event.
@@ -143,11 +146,15 @@ func (v *View) verbose() bool { return v.level >= Verbose }
 // not been shown.
 func (v *View) say(look lipgloss.Style, label string, parts ...string) {
 	v.announce()
-	indent := 1
+	v.p.line(look, label, v.indent(), parts...)
+}
+
+// indent is how far the lines of a phase are moved to the right.
+func (v *View) indent() int {
 	if v.call != "" {
-		indent = 2
+		return 2
 	}
-	v.p.line(look, label, indent, parts...)
+	return 1
 }
 
 // announce writes the line of a phase in which something happens.
