@@ -17,6 +17,7 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/chat"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/lineedit"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/models"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/contrib/jsonschema"
 	"github.com/ddd26017/fixpoint/engine"
@@ -47,8 +48,9 @@ func newChat(stdio IO) *cobra.Command {
 			"next session on the thread asks it again.\n\n" +
 			"A question about a tool call takes yes, no (with a reason behind it), always for the\n" +
 			"rest of the run, view, and edit, which lets you change the arguments before the call runs.\n\n" +
-			"The models of this command are scripted: they answer from a file, whatever you say. A\n" +
-			"script that is at its end, or that cannot go on, begins anew with your newest prompt.\n\n" +
+			modelHelp +
+			"A script answers from its file, whatever you say. One that is at its end, or that cannot\n" +
+			"go on, begins anew with your newest prompt.\n\n" +
 			"Lines that begin with a slash are commands; // begins a prompt with a slash. During a\n" +
 			"run, commands that only look or note something work as well.\n\n" +
 			"Without a terminal, lines are read from standard input until it ends: prompts, commands\n" +
@@ -71,6 +73,7 @@ func newChat(stdio IO) *cobra.Command {
 	fl.StringVar(&f.agent, "agent", "", "the `id` of the agent to begin with (default: the thread's, or the first of the spec)")
 	fl.StringVar(&f.trace, "trace", "", "write a trace of the run to this `file` too, as JSON lines")
 	f.addHooks(c)
+	f.addModel(c)
 	fl.BoolVarP(&f.yes, "yes", "y", false, "approve what is asked")
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "show questions and answers only")
 	fl.BoolVarP(&f.verbose, "verbose", "v", false, "show every hook, commit and duration")
@@ -79,7 +82,11 @@ func newChat(stdio IO) *cobra.Command {
 }
 
 func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
-	a, err := loadAgent(name)
+	choice, err := f.chosen("", stdio)
+	if err != nil {
+		return err
+	}
+	a, err := loadAgent(name, choice)
 	if err != nil {
 		return err
 	}
@@ -94,7 +101,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 	if err != nil {
 		return err
 	}
-	rec := kept.Record{Dir: w.dir, Report: w.report, Hooks: hooks.text()}
+	rec := kept.Record{Dir: w.dir, Report: w.report, Hooks: hooks.text(), Model: choice.model}
 	if rec.Spec, err = absolute(name); err != nil {
 		return err
 	}
@@ -114,6 +121,18 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 				return storeFault(err)
 			}
 			rec.Hooks = hooks.text()
+		}
+		if f.thread != "" && f.model == "" { // and its model
+			t, err := store.Thread(ctx, f.thread)
+			if err != nil {
+				return storeFault(err)
+			}
+			if rec.Model = t.Record.Model; rec.Model != "" {
+				choice.model = rec.Model
+				if a, err = loadAgent(name, choice); err != nil {
+					return err
+				}
+			}
 		}
 		lines, err := lineedit.OpenHistory(kept.LinesFile(store.Folder))
 		if err != nil {
@@ -222,7 +241,11 @@ func (f chatFlags) welcome(ctx context.Context, a agentFile, w workspace, o chat
 	p := o.Printer
 	p.Text("agent", cmp.Or(spec.ID+": "+spec.Description, spec.ID))
 	p.Text("directory", w.dir)
-	p.Text("model", spec.ModelID+": it plays its script, whatever you say, and anew when that is over")
+	if strings.HasPrefix(spec.ModelID, models.Script+":") {
+		p.Text("model", spec.ModelID+": it plays its script, whatever you say, and anew when that is over")
+	} else {
+		p.Text("model", spec.ModelID)
+	}
 	p.Text("plugins", activePlugins(eng.Describe().For(spec)))
 	p.Text("help", "/help lists the commands; Ctrl-D leaves")
 	all, err := o.Store.Threads(ctx)

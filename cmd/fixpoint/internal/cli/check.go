@@ -31,7 +31,7 @@ func newCheck(stdio IO) *cobra.Command {
 
 // inspect builds an engine for a spec file to be looked at, not run.
 func inspect(name string) (agentFile, *engine.Engine, func() error, error) {
-	a, err := loadAgent(name)
+	a, err := loadAgent(name, chosen{look: true})
 	if err != nil {
 		return a, nil, nil, err
 	}

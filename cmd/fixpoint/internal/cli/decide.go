@@ -68,7 +68,7 @@ func (f decideFlags) decide(ctx context.Context, d decision, text string, stdio 
 		if err != nil {
 			return storeFault(err)
 		}
-		s, err := f.reopened(store, t)
+		s, err := f.reopened(store, t, stdio)
 		if err != nil {
 			return err
 		}

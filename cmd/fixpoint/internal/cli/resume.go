@@ -24,7 +24,8 @@ func newResume(stdio IO) *cobra.Command {
 			"It goes on from its last commit: no tool call whose result was kept runs again.\n" +
 			"A run that waits for an answer goes on with approve, deny or answer instead, unless\n" +
 			"the time for the answer is over: then the default counts.\n\n" +
-			"It has the hook programs of --hooks that it was started with, unless others are named.\n\n" + exitCodes,
+			"It has the model of --model and the hook programs of --hooks that it was started with,\n" +
+			"unless others are named.\n\n" + exitCodes,
 		Example: "  fixpoint resume thread-1 --store runs",
 		Args:    exactly("THREAD"),
 		RunE: verb(func(ctx context.Context, id string) error {
@@ -42,7 +43,7 @@ func expired(q kept.Question) bool {
 }
 
 func (f showFlags) resume(ctx context.Context, store *kept.Store, t kept.Thread, stdio IO) error {
-	s, err := f.reopened(store, t)
+	s, err := f.reopened(store, t, stdio)
 	if err != nil {
 		return err
 	}

@@ -35,9 +35,10 @@ func newRun(stdio IO) *cobra.Command {
 			"With --store the run is kept in a folder, and outlives the process: without a\n" +
 			"terminal, or with --pause, it stops at the first question, and \"fixpoint approve\"\n" +
 			"goes on with it; after a crash, \"fixpoint resume\" does.\n\n" +
-			hookHelp + exitCodes,
+			modelHelp + hookHelp + exitCodes,
 		Example: "  fixpoint run --dir .                  # the built-in agent; asks before it writes\n" +
 			"  fixpoint run agent.yaml --yes -v      # approve what is asked, show every hook\n" +
+			"  fixpoint run --model openai:NAME      # with a model of OpenAI\n" +
 			"  fixpoint run --yes --json > run.jsonl # the events as JSON lines\n" +
 			"  fixpoint run --store runs --pause     # stop at the first question",
 		Args: oneSpec,
@@ -59,7 +60,11 @@ func (f runFlags) run(ctx context.Context, name string, stdio IO) error {
 	case f.store == "" && f.pause:
 		return usageError{errors.New("fixpoint: --pause needs --store, or nobody could go on with the run")}
 	}
-	a, err := loadAgent(name)
+	choice, err := f.chosen("", stdio)
+	if err != nil {
+		return err
+	}
+	a, err := loadAgent(name, choice)
 	if err != nil {
 		return err
 	}
@@ -83,7 +88,7 @@ func (f runFlags) run(ctx context.Context, name string, stdio IO) error {
 		return f.perform(ctx, s, stdio)
 	}
 	return withStore(f.store, kept.Create, func(store *kept.Store) error {
-		rec := kept.Record{Agent: a.Specs[0].ID, Dir: w.dir, Report: w.report, Prompt: prompt, Hooks: hooks.text()}
+		rec := kept.Record{Agent: a.Specs[0].ID, Dir: w.dir, Report: w.report, Prompt: prompt, Hooks: hooks.text(), Model: choice.model}
 		var err error
 		if rec.Trace, err = absolute(f.trace); err != nil {
 			return err

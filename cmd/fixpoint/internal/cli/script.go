@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"iter"
 
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/inference"
@@ -11,30 +10,19 @@ import (
 
 // scripted is a script that begins anew, with the newest message of the user, where it
 // cannot go on: when it is at its end, or speaks of results that are not there. So it
-// has something to say to every prompt of a thread.
-type scripted struct{ *enginetest.Script }
+// has something to say to every prompt of a thread. It does not stream: its answers are
+// there at once.
+type scripted struct{ script *enginetest.Script }
 
 // Generate gives the answer that is next.
 func (s scripted) Generate(ctx context.Context, r inference.Request) (inference.Response, error) {
-	resp, err := s.Script.Generate(ctx, r)
+	resp, err := s.script.Generate(ctx, r)
 	if anew, ok := afresh(r); ok && stuck(err) {
-		if again, other := s.Script.Generate(ctx, anew); !stuck(other) {
+		if again, other := s.script.Generate(ctx, anew); !stuck(other) {
 			return again, other
 		}
 	}
 	return resp, err
-}
-
-// Stream gives the answer that is next in pieces.
-func (s scripted) Stream(ctx context.Context, r inference.Request) iter.Seq2[inference.Chunk, error] {
-	if anew, ok := afresh(r); ok {
-		if _, err := s.Script.Generate(ctx, r); stuck(err) {
-			if _, err := s.Script.Generate(ctx, anew); !stuck(err) {
-				r = anew
-			}
-		}
-	}
-	return s.Script.Stream(ctx, r)
 }
 
 func stuck(err error) bool {

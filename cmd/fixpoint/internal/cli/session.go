@@ -21,7 +21,7 @@ import (
 // showFlags say how a run is shown and who answers; every command that goes on with
 // one has them.
 type showFlags struct {
-	trace                             string
+	trace, model                      string
 	hooks                             []string
 	yes, pause, quiet, verbose, jsonl bool
 }
@@ -29,6 +29,7 @@ type showFlags struct {
 func (f *showFlags) add(c *cobra.Command) {
 	c.Flags().StringVar(&f.trace, "trace", "", "write a trace of the run to this `file` too, as JSON lines")
 	f.addHooks(c)
+	f.addModel(c)
 	c.Flags().BoolVarP(&f.yes, "yes", "y", false, "approve what is asked")
 	c.Flags().BoolVar(&f.pause, "pause", false, "stop at questions instead of asking at the terminal; for runs in a store")
 	c.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "show questions and the summary only")

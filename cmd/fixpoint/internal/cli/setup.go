@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/models"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/contrib/plugins/exechook"
 	"github.com/ddd26017/fixpoint/engine"
@@ -69,7 +71,16 @@ func (s setup) engine(ctx context.Context, c engine.Config) (*engine.Engine, fun
 	if s.keep {
 		c.Plugins = append(c.Plugins, kept.Plugin())
 	}
-	c.Agents, c.Models, c.Now = s.agent.Specs, s.agent.models, s.now
+	if models.Wanted(s.agent.Specs...) {
+		c.Plugins = append(c.Plugins, models.Plugin())
+	}
+	c.Agents, c.Models, c.Now, c.Stream = s.agent.Specs, maps.Clone(s.agent.models), s.now, true
+	if s.view != nil {
+		s.agent.notes.view.Store(s.view)
+		for id, m := range c.Models {
+			c.Models[id] = s.view.Watch(m)
+		}
+	}
 	eng, err := engine.New(c)
 	if err != nil {
 		s.agent.suggest(err, reg, loaded)

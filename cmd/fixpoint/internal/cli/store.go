@@ -67,12 +67,16 @@ func absolute(path string) (string, error) {
 }
 
 // reopened returns the session that goes on with a thread as its record says.
-func (f showFlags) reopened(store *kept.Store, t kept.Thread) (session, error) {
+func (f showFlags) reopened(store *kept.Store, t kept.Thread, stdio IO) (session, error) {
 	rec := t.Record
 	if !t.Kept() {
 		return session{}, usageError{fmt.Errorf("fixpoint: thread %s was not started by \"fixpoint run\" or \"fixpoint chat\"; its own program has to go on with it", t.ID)}
 	}
-	a, err := loadAgent(rec.Spec)
+	choice, err := f.chosen(rec.Model, stdio)
+	if err != nil {
+		return session{}, err
+	}
+	a, err := loadAgent(rec.Spec, choice)
 	if err != nil {
 		return session{}, err
 	}

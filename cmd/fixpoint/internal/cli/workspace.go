@@ -1,11 +1,9 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,7 +11,6 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/specfile"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/steward"
 	"github.com/ddd26017/fixpoint/engine"
-	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/inference"
 )
 
@@ -24,13 +21,11 @@ const outputDir = ".fixpoint"
 type agentFile struct {
 	specfile.File
 	models map[string]inference.Model
+	notes  *relayed // what the models tell
 }
 
-// scriptPrefix introduces the model_id of a scripted model.
-const scriptPrefix = "script:"
-
-// loadAgent reads a spec file, or the built-in one for "".
-func loadAgent(name string) (agentFile, error) {
+// loadAgent reads a spec file, or the built-in one for "", and makes its models.
+func loadAgent(name string, c chosen) (agentFile, error) {
 	fsys, base, display := fs.FS(steward.Files), steward.Name, "steward:"+steward.Name
 	if name != "" {
 		fsys, base, display = os.DirFS(filepath.Dir(name)), filepath.Base(name), name
@@ -39,12 +34,8 @@ func loadAgent(name string) (agentFile, error) {
 	if err != nil {
 		return agentFile{}, usageError{err}
 	}
-	a := agentFile{File: file, models: map[string]inference.Model{}}
-	var errs []error
-	for i := range file.Specs {
-		errs = append(errs, a.addModel(fsys, i))
-	}
-	if err := errors.Join(errs...); err != nil {
+	a := agentFile{File: file}
+	if err := a.addModels(fsys, c); err != nil {
 		return agentFile{}, usageError{err}
 	}
 	return a, nil
@@ -58,34 +49,6 @@ func (a *agentFile) startWith(id string) {
 			return
 		}
 	}
-}
-
-// addModel reads the script that a spec's model_id names.
-func (a agentFile) addModel(fsys fs.FS, i int) error {
-	spec := a.Specs[i]
-	if _, known := a.models[spec.ModelID]; known {
-		return nil
-	}
-	fault := func(format string, args ...any) error { return a.Fault(i, "model_id", format, args...) }
-	script, ok := strings.CutPrefix(spec.ModelID, scriptPrefix)
-	switch {
-	case spec.ModelID == "":
-		return fault("name a model; this command has scripted ones: %sFILE", scriptPrefix)
-	case !ok:
-		return fault("no model %q; this command has scripted ones: %sFILE, beside the spec", spec.ModelID, scriptPrefix)
-	case !fs.ValidPath(script):
-		return fault("%q is no path with slashes below the folder of the spec", script)
-	}
-	text, err := fs.ReadFile(fsys, script)
-	if err != nil {
-		return fault("cannot read the script: %w", err)
-	}
-	model, err := enginetest.ParseScript(path.Join(filepath.ToSlash(filepath.Dir(a.Name)), script), text)
-	if err != nil {
-		return err
-	}
-	a.models[spec.ModelID] = scripted{model}
-	return nil
 }
 
 // workspace is the directory that an agent works in, and where it writes.

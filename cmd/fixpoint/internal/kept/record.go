@@ -16,6 +16,7 @@ type Record struct {
 	Report string `json:"report"`         // absolute
 	Trace  string `json:"trace,omitzero"` // absolute; tools must not see it
 	Hooks  string `json:"hooks,omitzero"` // absolute paths of settings files, a list in JSON
+	Model  string `json:"model,omitzero"` // id of the one that all agents were given
 	Prompt string `json:"prompt"`
 }
 
