@@ -5,6 +5,7 @@ go 1.25.0
 replace (
 	github.com/ddd26017/fixpoint => ../..
 	github.com/ddd26017/fixpoint/contrib/jsonschema => ../../contrib/jsonschema
+	github.com/ddd26017/fixpoint/contrib/mcp => ../../contrib/mcp
 	github.com/ddd26017/fixpoint/contrib/model/modeltest => ../../contrib/model/modeltest
 	github.com/ddd26017/fixpoint/contrib/model/openai => ../../contrib/model/openai
 	github.com/ddd26017/fixpoint/store/bolt => ../../store/bolt
@@ -17,11 +18,13 @@ require (
 	github.com/chromedp/chromedp v0.23.1
 	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/jsonschema v0.0.0-00010101000000-000000000000
+	github.com/ddd26017/fixpoint/contrib/mcp v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/model/openai v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/plugins/allowlist v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/contrib/plugins/exechook v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/store/bolt v0.0.0-00010101000000-000000000000
 	github.com/goccy/go-yaml v1.19.2
+	github.com/modelcontextprotocol/go-sdk v1.8.0
 	github.com/muesli/termenv v0.16.0
 	github.com/spf13/cobra v1.10.2
 	github.com/stretchr/testify v1.12.1
@@ -35,6 +38,7 @@ require (
 	github.com/charmbracelet/x/term v0.2.1 // indirect
 	github.com/coder/websocket v1.8.15 // indirect
 	github.com/go-json-experiment/json v0.0.0-20260213210345-44df1a37e875 // indirect
+	github.com/google/jsonschema-go v0.4.3 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/lucasb-eyer/go-colorful v1.2.0 // indirect
 	github.com/mattn/go-isatty v0.0.20 // indirect
@@ -42,6 +46,8 @@ require (
 	github.com/openai/openai-go/v3 v3.74.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/tidwall/btree v1.8.2 // indirect
 	github.com/tidwall/gjson v1.19.0 // indirect
@@ -49,11 +55,14 @@ require (
 	github.com/tidwall/pretty v1.2.1 // indirect
 	github.com/tidwall/sjson v1.2.5 // indirect
 	github.com/xo/terminfo v0.0.0-20220910002029-abceb7e1c41e // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	go.etcd.io/bbolt v1.5.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/oauth2 v0.35.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
 	golang.org/x/text v0.41.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	mvdan.cc/sh/v3 v3.13.1 // indirect
 )
 

@@ -33,7 +33,7 @@ func TestPlugins(t *testing.T) {
 	}
 	// deferred is not there: it has nothing to defer without tools of the program.
 	require.Equal(t, "activecontext agentsmd allowlist audit autocommit budget census checks clock compact confirm cost cwd "+
-		"elicit exechook files focus headline loopguard outline permission reminders report screening shell snapshots tokens trace",
+		"elicit exechook files focus headline loopguard mcp outline permission reminders report screening shell snapshots tokens trace",
 		strings.Join(names, " "))
 	require.True(t, strings.HasPrefix(all[2].Source, "github.com/ddd26017/fixpoint/contrib/plugins/allowlist"))
 	require.Equal(t, cli.ExitUsage, fixpoint(t, "", "plugins", "more").code)

@@ -33,6 +33,9 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(notesEnv) != "" {
+		os.Exit(notesServer())
+	}
 	if os.Getenv(childEnv) == "" {
 		os.Exit(m.Run())
 	}

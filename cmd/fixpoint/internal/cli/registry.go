@@ -8,6 +8,7 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/profiles"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/report"
+	"github.com/ddd26017/fixpoint/contrib/mcp"
 	"github.com/ddd26017/fixpoint/contrib/plugins/allowlist"
 	"github.com/ddd26017/fixpoint/contrib/plugins/exechook"
 	"github.com/ddd26017/fixpoint/engine"
@@ -47,6 +48,7 @@ type supplies struct {
 	setup
 	tree    *files.Plugin
 	wanted  map[string]bool // besides the usual ones
+	servers engine.Plugin   // of the protocol MCP
 	drawing io.Writer       // where trace draws to, nil for nowhere
 }
 
@@ -84,6 +86,7 @@ func (s supplies) others() []plugins.Entry {
 		{Name: shell.Name, Description: "a tool that runs command lines in the directory", New: s.shell},
 		{Name: activecontext.Name, Description: "shows the model the files that it works on", New: plugins.Plain(func() engine.Plugin { return activecontext.New(s.tree.FS()) })},
 		{Name: screening.Name, Description: "looks for prompt injection in tool results", New: plugins.Plain(func() engine.Plugin { return screening.New(screening.Options{Report: s.tellFinding}) })},
+		{Name: mcp.Name, Source: plugins.Module(mcpPath), Description: "tools of servers that speak the Model Context Protocol, of the section mcp", New: plugins.Plain(func() engine.Plugin { return s.servers })},
 		{Name: exechook.Name, Source: plugins.Module(contribPath + exechook.Name), Description: "runs the hook programs of the files that --hooks names", New: plugins.Plain(s.exechook)},
 		{Name: allowlist.Name, Source: plugins.Module(contribPath + allowlist.Name), Description: "approves command lines of which every part is on a list", New: plugins.Plain(allowlist.New)},
 		{Name: confirm.Name, Description: "asks about calls that nobody approved; the answer may edit them or hold for later ones", New: plugins.Plain(s.confirm)},

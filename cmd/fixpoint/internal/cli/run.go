@@ -156,6 +156,9 @@ func (f runFlags) introduce(a agentFile, w workspace, show screenful) {
 	p.Line("agent", cmp.Or(spec.ID+": "+spec.Description, spec.ID))
 	p.Line("directory", w.dir)
 	p.Line("model", spec.ModelID)
+	for _, text := range serverTexts(spec) {
+		p.Line("server", text)
+	}
 	p.Line("plugins", activePlugins(show.engine.Describe().For(spec)))
 }
 

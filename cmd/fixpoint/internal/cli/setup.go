@@ -19,6 +19,7 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/models"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
+	"github.com/ddd26017/fixpoint/contrib/mcp"
 	"github.com/ddd26017/fixpoint/contrib/plugins/exechook"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/plugins"
@@ -54,13 +55,23 @@ func (s setup) engine(ctx context.Context, c engine.Config) (*engine.Engine, fun
 	if s.hooks != nil {
 		made.wanted[exechook.Name] = true
 	}
+	for _, spec := range s.agent.Specs {
+		if _, has := spec.Sections[mcp.Name]; has {
+			made.wanted[mcp.Name] = true
+		}
+	}
+	if made.wanted[mcp.Name] {
+		if made.servers, err = s.connect(ctx); err != nil {
+			return nil, nil, errors.Join(err, tree.Close(context.Background()))
+		}
+	}
 	drawing := &drawnFile{dir: s.workspace.dir}
 	if s.runs {
 		made.drawing = drawing
 	}
 	loaded, reg, err := made.load(context.WithoutCancel(ctx)) // a cancelled run has an end, too
 	if err != nil {
-		return nil, nil, errors.Join(err, tree.Close(context.Background()))
+		return nil, nil, errors.Join(err, plugins.CloseAll(context.Background(), append(loaded, made.servers)), tree.Close(context.Background()))
 	}
 	for _, p := range loaded {
 		if o, ok := p.(engine.Observer); ok {

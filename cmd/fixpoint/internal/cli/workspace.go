@@ -22,6 +22,7 @@ type agentFile struct {
 	specfile.File
 	models map[string]inference.Model
 	notes  *relayed // what the models tell
+	env    func(name string) string
 }
 
 // loadAgent reads a spec file, or the built-in one for "", and makes its models.
@@ -34,7 +35,7 @@ func loadAgent(name string, c chosen) (agentFile, error) {
 	if err != nil {
 		return agentFile{}, usageError{err}
 	}
-	a := agentFile{File: file}
+	a := agentFile{File: file, env: c.env}
 	if err := a.addModels(fsys, c); err != nil {
 		return agentFile{}, usageError{err}
 	}

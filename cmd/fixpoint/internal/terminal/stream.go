@@ -42,7 +42,7 @@ func (v *View) Tell(label, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.notes = append(v.notes, note{label: label, text: text})
-	if len(v.answers) > 0 {
+	if len(v.answers) > 0 || len(v.tools) > 0 {
 		v.tellNotes()
 	}
 }

@@ -40,6 +40,7 @@ type View struct {
 	notes   []note             // that wait for the event of their effect
 	answers map[string]*answer // by run: of models that are asked
 	asked   string             // the run that asked last
+	tools   map[string]bool    // calls that run
 	going   []progress         // of models, that waits for the text before it
 	// answered says that the gates are asked again because a question was answered.
 	answered bool
@@ -50,7 +51,7 @@ type call struct{ name, args string }
 
 // NewView returns a view that writes to p.
 func NewView(p *Printer, l Level) *View {
-	return &View{p: p, level: l, opened: map[string]chan struct{}{}, calls: map[string]call{}, answers: map[string]*answer{}}
+	return &View{p: p, level: l, opened: map[string]chan struct{}{}, calls: map[string]call{}, answers: map[string]*answer{}, tools: map[string]bool{}}
 }
 
 // Observe shows an event.
@@ -71,6 +72,11 @@ func (v *View) Observe(e engine.Event) {
 		v.show(e)
 	}
 	switch e := e.(type) {
+	case engine.ToolStarted:
+		v.tools[e.Call.ID] = true
+		v.tellNotes()
+	case engine.ToolFinished:
+		delete(v.tools, e.Call.ID)
 	case engine.EffectFinished:
 		v.showNotes(func(n note) bool { return n.effect == e.Effect })
 	case engine.StepFinished, engine.RunFinished, engine.RunSuspended:
