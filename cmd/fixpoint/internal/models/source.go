@@ -79,11 +79,13 @@ func (s Source) Make(specs []engine.AgentSpec, fault Fault) (map[string]inferenc
 		m, err := s.guarded(spec.ModelID, services, settings)
 		if err != nil {
 			errs = append(errs, fault(i, "model_id", "%w", err))
-			continue
 		}
-		made[spec.ModelID] = m
+		made[spec.ModelID] = m // nil, so that a fault is told once
 	}
-	return made, errors.Join(errs...)
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return made, nil
 }
 
 // read returns what the sections say, the services by name and the settings by model.

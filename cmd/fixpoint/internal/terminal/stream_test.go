@@ -18,8 +18,8 @@ import (
 // streaming is a model that says what it is given.
 type streaming []inference.Chunk
 
-func (s streaming) Generate(context.Context, inference.Request) (inference.Response, error) {
-	return inference.Collect(s.Stream(nil, inference.Request{}))
+func (s streaming) Generate(ctx context.Context, r inference.Request) (inference.Response, error) {
+	return inference.Collect(s.Stream(ctx, r))
 }
 
 func (s streaming) Stream(context.Context, inference.Request) iter.Seq2[inference.Chunk, error] {
