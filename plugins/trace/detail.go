@@ -46,10 +46,16 @@ func (c *censor) detailed(e engine.Event) (engine.Event, []byte, error) {
 		e = repaired(e)
 		line, err = engine.MarshalEvent(e)
 	}
-	changed := false
 	if err == nil {
-		line, changed, err = c.line(e.Type(), line)
+		return c.ruled(e, line)
 	}
+	e, line = bare(e)
+	return e, line, err
+}
+
+// ruled returns an event and its line as the rules will have them.
+func (c *censor) ruled(e engine.Event, line []byte) (engine.Event, []byte, error) {
+	line, changed, err := c.line(e.Type(), line)
 	if err == nil && changed {
 		var read engine.Event
 		if read, err = engine.UnmarshalEvent(line); err == nil {

@@ -1,6 +1,11 @@
 package trace
 
-import "time"
+import (
+	"errors"
+	"time"
+
+	"github.com/ddd26017/fixpoint/engine"
+)
 
 // Covered is how much time stretches cover together.
 func Covered(parts [][2]time.Duration) time.Duration {
@@ -18,4 +23,23 @@ func Walked(r Rules, typ string, line []byte) (all, most []byte) {
 	all, _, _ = c.walk(typ, line, true)
 	most, _, _ = c.line(typ, line)
 	return all, most
+}
+
+// Encoded is an event's line by the encoder and by Detailed's way, and whether the first
+// knew the event and left it alone.
+func Encoded(r Rules, all []engine.Event, check func(e engine.Event, quick, slow []byte, err error, known, clear bool)) {
+	c := r.censor()
+	enc := newEncoder(c)
+	for _, e := range all {
+		line, clear := enc.line(e)
+		known := line != nil
+		_, quick, err := enc.detailed(e)
+		_, slow, want := c.detailed(e)
+		if (err == nil) != (want == nil) {
+			err = errors.Join(errors.New("only one fails"), err, want)
+		} else {
+			err = nil
+		}
+		check(e, quick, slow, err, known, clear)
+	}
 }

@@ -77,6 +77,7 @@ type Trace struct {
 	errs  []error
 
 	// What follows is used by the queue's goroutine alone.
+	encoder *encoder
 	text    *sink
 	lines   *sink
 	headed  bool // the lines have their header
@@ -90,7 +91,8 @@ type Trace struct {
 
 // New returns a trace. Close it when the runs are over.
 func New(o Options) *Trace {
-	t := &Trace{opts: o, censor: o.Rules.censor(), courses: map[string]*course{}, asleep: map[string]nap{}, marks: map[effects.ID]string{}}
+	c := o.Rules.censor()
+	t := &Trace{opts: o, censor: c, encoder: newEncoder(c), courses: map[string]*course{}, asleep: map[string]nap{}, marks: map[effects.ID]string{}}
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
@@ -172,7 +174,7 @@ func (t *Trace) take(in entry) {
 		}
 		return
 	}
-	e, line, err := t.censor.detailed(in.event)
+	e, line, err := t.encoder.detailed(in.event)
 	if err != nil {
 		t.fault(fmt.Errorf("trace: an event is missing: %w", err))
 		t.lose(1)
