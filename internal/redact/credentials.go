@@ -15,11 +15,19 @@ type shape struct {
 }
 
 // named is the end of names that stand before a credential.
-const named = `(?:password|passwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|authorization)`
+const named = `(?:password|passwd|passphrase|passcode|secrets?|token|(?:api|access|private|secret|signing|encryption|account)[_-]?key|` +
+	`authorization|cookies?|credentials?|session[_-]?id|bearer|[_-](?:pass|pwd))`
 
 // nameHints are parts of such names.
-var nameHints = []string{"passw", "passphrase", "secret", "token", "authorization", "api_key", "api-key", "apikey", "access_key", "access-key", "accesskey",
-	"private_key", "private-key", "privatekey"}
+var nameHints = append([]string{"passw", "passphrase", "passcode", "secret", "token", "authorization", "cookie", "credential", "bearer",
+	"session_id", "session-id", "sessionid", "_pass", "-pass", "_pwd", "-pwd"}, keyHints...)
+
+var keyHints = func() (all []string) {
+	for _, of := range []string{"api", "access", "private", "signing", "encryption", "account"} {
+		all = append(all, of+"_key", of+"-key", of+"key")
+	}
+	return all
+}()
 
 // shapes are the credentials that are known by their looks.
 var shapes = []shape{
@@ -37,15 +45,39 @@ var shapes = []shape{
 	{[]string{"pypi-"}, regexp.MustCompile(`\bpypi-[A-Za-z0-9_-]{50,}`), "$0"},
 	{[]string{"hf_"}, regexp.MustCompile(`\bhf_[A-Za-z0-9]{30,}`), "$0"},
 	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]*`), "$0"},
-	{[]string{"://"}, regexp.MustCompile(`(://[^/\s:@"']*:)[^/\s@"']+@`), "${1}$0@"},
+	{[]string{"gsk_", "xai-", "whsec_"}, regexp.MustCompile(`\b(?:gsk_|xai-|whsec_)[A-Za-z0-9]{24,}`), "$0"},
+	{[]string{"r8_"}, regexp.MustCompile(`\br8_[A-Za-z0-9]{37}\b`), "$0"},
+	{[]string{"sg."}, regexp.MustCompile(`\bSG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{43}`), "$0"},
+	{[]string{"dop_v1_", "doo_v1_", "dor_v1_"}, regexp.MustCompile(`\bdo[opr]_v1_[a-f0-9]{64}`), "$0"},
+	{[]string{"shpat_", "shpca_", "shppa_", "shpss_"}, regexp.MustCompile(`\bshp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}`), "$0"},
+	{[]string{"gocspx-"}, regexp.MustCompile(`\bGOCSPX-[A-Za-z0-9_-]{28}`), "$0"},
+	{[]string{"age-secret-key-"}, regexp.MustCompile(`\bAGE-SECRET-KEY-1[A-Z0-9]{50,}`), "$0"},
+	{[]string{"hooks.slack.com"}, regexp.MustCompile(`(hooks\.slack\.com/services/)[A-Za-z0-9/_-]+`), "${1}$0"},
+	// Addresses, whose slashes may be escaped as JSON allows it: name:password@, key@, ?key=
+	{[]string{"://", `:\/\/`}, regexp.MustCompile(`(:\\?/\\?/[^/\s:@"'\\]*:)[^/\s"'\\]+@`), "${1}$0@"},
+	{[]string{"://", `:\/\/`}, regexp.MustCompile(`(:\\?/\\?/)[A-Za-z0-9._~-]{20,}@`), "${1}$0@"},
+	{[]string{"code=", "key=", "sig=", "signature="}, regexp.MustCompile(`(?i)([?&](?:code|key|sig|(?:[a-z-]*-)?signature)=)[^\s"'&;,(){}<>\[\]#\\]{16,}`), "${1}$0"},
+	// Headers.
 	{[]string{"bearer ", "basic "}, regexp.MustCompile(`(?i)\b(bearer|basic) +[A-Za-z0-9._~+/-]{16,}=*`), "${1} $0"},
 	{[]string{"cookie", "authorization"}, regexp.MustCompile(`(?im)^([ \t<>*]*(?:set-cookie|cookie|(?:proxy-)?authorization)[ \t]*:[ \t]*)[^\r\n]+`), "${1}$0"},
-	// name = "value", name: 'value', "name": "value"
-	{nameHints, regexp.MustCompile(`(?i)\b([\w.-]*` + named + `["']?\s*[:=]\s*)(?:"[^"\r\n]{6,}"|'[^'\r\n]{6,}')`), `${1}"$0"`},
+	{[]string{"cookie", "authorization"}, regexp.MustCompile(`(?i)(["'](?:set-cookie|cookie|(?:proxy-)?authorization)\s*:\s*)[^"'\\\r\n]+`), "${1}$0"},
+	{nameHints, regexp.MustCompile(`(?i)(["'][\w.-]*` + named + `\s*:\s*)[^\s"'\\]{6,}(\\*["'])`), "${1}$0${2}"},
+	{[]string{"authorization"}, regexp.MustCompile(`(?i)(authorization\\*["']?\s*[:=]\s*\\*["']?(?:bearer|basic|token|digest|apikey|negotiate)[ \t]+)[^\s"'\\,;]{6,}`), "${1}$0"},
+	// Commands: --name value, curl -u name:password
+	{nameHints, regexp.MustCompile(`(?im)((?:^|\s)--?[\w-]*` + named + `[ \t]+)(?:"[^"\r\n]{3,}"|'[^'\r\n]{3,}'|[^\s"'&;|(){}<>\[\]\\$-][^\s"'&;|(){}<>\[\]\\]{2,})`), "${1}$0"},
+	{[]string{"curl"}, regexp.MustCompile(`(\bcurl\b[^\r\n|;]*?\s(?:-u|-U|--user|--proxy-user)[ =]*\\*["']?[^\s:"'\\]+:)[^\s"'\\]+`), "${1}$0"},
+	// name = "value", name: 'value', "name": "value, which may end too early
+	{nameHints, regexp.MustCompile(`(?i)\b([\w.-]*` + named + `["']?\s*[:=]\s*)(?:"(?:[^"\\\r\n]|\\[^\r\n]){6,}(?:"|\\?\z)|'[^'\r\n]{6,}(?:'|\z))`), `${1}"$0"`},
+	// \"name\": \"value\", of JSON in JSON
+	{nameHints, regexp.MustCompile(`(?i)\b([\w.-]*` + named + `\\+["']\s*[:=]\s*\\+["'])(?:[^"'\\\r\n]|\\+[^"'\\\r\n]){6,}`), "${1}$0"},
+	{[]string{`"pwd`}, regexp.MustCompile(`(?i)("pwd\\*"\s*:\s*\\*")[^"\\\r\n]{6,}`), "${1}$0"},
+	// "name": 1234
+	{nameHints, regexp.MustCompile(`(?i)("[\w.-]*` + named + `\\*"\s*:\s*)-?\d{4,}[\d.eE+-]*`), "${1}$0"},
 	// NAME=value
 	{nameHints, regexp.MustCompile(`(?i)\b([\w.-]*` + named + `=)[^\s"'&;,(){}<>\[\]]{6,}`), "${1}$0"},
+	{[]string{"pwd="}, regexp.MustCompile(`(?i)(;\s*pwd=)[^\s"'&;,(){}<>\[\]]{3,}`), "${1}$0"},
 	// name: value, alone on its line
-	{nameHints, regexp.MustCompile(`(?im)^([ \t]*(?:export[ \t]+)?[\w.-]*` + named + `[ \t]*[:=][ \t]*)[^\s"'(){}<>\[\];,]{6,}[ \t]*$`), "${1}$0"},
+	{nameHints, regexp.MustCompile(`(?im)^([ \t]*(?:-[ \t]+)*(?:export[ \t]+)?[\w.-]*` + named + `[ \t]*[:=][ \t]*)[^\s"'(){}<>\[\];,]{6,}([ \t]+#[^\r\n]*)?[ \t]*$`), "${1}$0${2}"},
 }
 
 // folded is a byte with capitals made small.
@@ -110,8 +142,10 @@ func starts(text []byte, hint string) bool {
 }
 
 // Credentials returns the text with mark in the place of what looks like a credential:
-// keys of well-known services, private keys, signed tokens, passwords in addresses, and
-// what stands behind a name such as "password=". Only the names are left.
+// keys of well-known services, private keys, signed tokens, what addresses, headers and
+// commands have of them, and what stands behind a name such as "password=", also in JSON
+// that is part of the text, broken, or escaped. Only the names are left. What has neither
+// a known look nor a name, or is encoded otherwise, stays.
 func Credentials(text, mark string) string {
 	if !Suspect([]byte(text)) {
 		return text
