@@ -286,8 +286,9 @@ func (g *gathering) retry(ctx context.Context, i int) {
 		base := g.r.th.store.Snapshot()
 		g.retries++
 		first, start := a.ended-a.took, g.r.eng.clock()
+		g.again = append(g.again, rerun{i, first, Retry{Began: g.r.eng.born.Add(start)}}) // it may not come back
 		g.r.try(ctx, g.sc.phase, j, g.r.context(g.sc, base), start, a)
-		g.again = append(g.again, rerun{i, first, Retry{g.r.eng.born.Add(start), a.ended - start}})
+		g.again[len(g.again)-1].Duration = a.ended - start
 		if a.err != nil {
 			g.fault(i, a.err)
 			return
@@ -314,8 +315,12 @@ func (g *gathering) retry(ctx context.Context, i int) {
 			g.committed(res, g.batches)
 			return
 		}
-		g.r.conflict(g.sc, res.Rejected[0].Err, *b, "retried")
-		if try >= g.r.eng.config.Limits.CommitRetries {
+		fate, over := "retried", try >= g.r.eng.config.Limits.CommitRetries
+		if over {
+			fate = "refused"
+		}
+		g.r.conflict(g.sc, res.Rejected[0].Err, *b, fate)
+		if over {
 			g.fault(i, res.Rejected[0].Err)
 			return
 		}
@@ -332,7 +337,7 @@ type rerun struct {
 // calls returns when the calls of job i began. The first is zero if it was given up on.
 func (g *gathering) calls(i int) (first time.Time, again []Retry) {
 	a := &g.attempts[i]
-	if a.ended > 0 || a.err == nil {
+	if a.ended >= 0 {
 		first = g.r.eng.born.Add(a.ended - a.took)
 	}
 	for _, x := range g.again {

@@ -29,7 +29,7 @@ type attempt struct {
 	err    error
 	calls  int
 	took   time.Duration
-	ended  time.Duration // by the engine's clock
+	ended  time.Duration // by the engine's clock; -1 if it was given up on
 	status HookStatus
 }
 
@@ -68,7 +68,7 @@ func (r *run) tryAll(ctx context.Context, p phase.Phase, jobs []job, pc *phase.C
 			}
 			r.try(ctx, p, &jobs[i], pc, start, a)
 		},
-		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1} })
+		func(err error) attempt { return attempt{err: cmp.Or(err, ErrGoexit), calls: 1, ended: -1} })
 }
 
 // way is how calls of plugins are made of which pace is known, nil for nothing. The
