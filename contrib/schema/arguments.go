@@ -1,0 +1,195 @@
+package schema
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/ddd26017/fixpoint/contrib/jsonschema"
+	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/jsonpos"
+)
+
+// shown is how many faults a model is told at once.
+const shown = 8
+
+// ArgumentError says where the arguments of a call do not fit the schema of the tool.
+// Of what the arguments hold it repeats names and numbers, but no texts.
+type ArgumentError struct {
+	Tool   string
+	Faults []jsonschema.Fault // at least one, in the order of their pointers
+}
+
+// Error tells the first faults in one line of bounded length.
+func (e *ArgumentError) Error() string {
+	var texts []string
+	for _, f := range e.Faults[:min(shown, len(e.Faults))] {
+		text := f.String()
+		if f.Pointer == "" {
+			text = "it " + text
+		}
+		texts = append(texts, text)
+	}
+	text := fmt.Sprintf("arguments of %s: %s", e.Tool, strings.Join(texts, "; "))
+	if more := len(e.Faults) - shown; more > 0 {
+		text += fmt.Sprintf("; and %d more", more)
+	}
+	return text
+}
+
+// decode reads the arguments of a tool into the value that in points to, if they fit the
+// schema; otherwise in may be half filled.
+func (d *document) decode(tool string, args inference.JSON, in any) error {
+	args = cmp.Or(args, "{}")
+	if !utf8.ValidString(string(args)) || !args.Valid() {
+		return fmt.Errorf("arguments of %s: they are not JSON in UTF-8", tool)
+	}
+	err := d.checker.CheckSchema(d.text, args)
+	var invalid *jsonschema.ValueError
+	switch {
+	case errors.As(err, &invalid):
+		return &ArgumentError{tool, found(invalid.Faults, args)}
+	case err != nil:
+		return fmt.Errorf("arguments of %s: %w", tool, err)
+	}
+	if err := jsonpos.Exact(string(args), d.of); err != nil { // gates read the arguments too, in their own ways
+		return fmt.Errorf("arguments of %s: %w", tool, err)
+	}
+	tree := jsonpos.Parse([]byte(args))
+	if d.fill(tree, d.root) {
+		args = inference.JSON(tree.JSON())
+	}
+	if err := args.Decode(in); err != nil {
+		return d.undecoded(tool, tree, err)
+	}
+	return nil
+}
+
+// undecoded says where a value fits the schema and yet is none of its type: a number with
+// too many digits, or a text that the type itself refuses.
+func (d *document) undecoded(tool string, tree *jsonpos.Node, err error) error {
+	check := jsonpos.Check{Root: tree}
+	check.Fit(d.of, tree, nil, jsonpos.Rules{Null: true})
+	e := &ArgumentError{Tool: tool}
+	pointers := map[string]string{}
+	locate(tree, nil, "", pointers)
+	for _, f := range check.Faults() {
+		e.Faults = append(e.Faults, jsonschema.Fault{Pointer: pointers[f.Path], Reason: clip(f.Msg)})
+	}
+	if len(e.Faults) == 0 {
+		return fmt.Errorf("arguments of %s: %w", tool, err)
+	}
+	return e
+}
+
+// locate adds the pointers of all values in n, by their paths.
+func locate(n *jsonpos.Node, path jsonpos.Path, pointer string, pointers map[string]string) {
+	pointers[path.String()] = pointer
+	for i, item := range n.Items {
+		locate(item, path.To(i), fmt.Sprintf("%s/%d", pointer, i), pointers)
+	}
+	for _, m := range n.Members {
+		locate(m.Value, path.To(m.Name), pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Name), pointers)
+	}
+}
+
+// found adds to faults what stands in their places.
+func found(faults []jsonschema.Fault, args inference.JSON) []jsonschema.Fault {
+	var whole any
+	if decodeNumbers(args, &whole) != nil {
+		return faults
+	}
+	for i, f := range faults {
+		if f.Reason == "is not known" {
+			continue
+		}
+		if text := told(at(whole, f.Pointer), f.Reason); text != "" {
+			faults[i].Reason += ", found " + text
+		}
+	}
+	return faults
+}
+
+// absent is what at returns when there is nothing.
+type absent struct{}
+
+// at returns the value that a JSON Pointer leads to.
+func at(v any, pointer string) any {
+	if pointer == "" {
+		return v
+	}
+	for step := range strings.SplitSeq(pointer[1:], "/") {
+		step = strings.NewReplacer("~1", "/", "~0", "~").Replace(step)
+		switch inner := v.(type) {
+		case map[string]any:
+			next, ok := inner[step]
+			if !ok {
+				return absent{}
+			}
+			v = next
+		case []any:
+			i, err := json.Number(step).Int64()
+			if err != nil || i < 0 || i >= int64(len(inner)) {
+				return absent{}
+			}
+			v = inner[i]
+		default:
+			return absent{}
+		}
+	}
+	return v
+}
+
+// told describes a value beyond what the reason says already.
+func told(v any, reason string) string {
+	switch v := v.(type) {
+	case json.Number:
+		return clip(v.String())
+	case bool:
+		return fmt.Sprint(v)
+	case nil:
+		if !strings.HasPrefix(reason, "is null") {
+			return "null"
+		}
+	case string:
+		if !strings.HasPrefix(reason, "is a string") {
+			return counted(utf8.RuneCountInString(v), "a string of %d character")
+		}
+	case []any:
+		if !strings.HasPrefix(reason, "is an array") {
+			return counted(len(v), "%d item")
+		}
+	case map[string]any:
+		if !strings.HasPrefix(reason, "is an object") {
+			return counted(len(v), "%d member")
+		}
+	}
+	return ""
+}
+
+func counted(n int, format string) string {
+	if n != 1 {
+		format += "s"
+	}
+	return fmt.Sprintf(format, n)
+}
+
+// clip shortens a text for an error.
+func clip(text string) string {
+	const longest = 120
+	if r := []rune(text); len(r) > longest {
+		return string(r[:longest-1]) + "…"
+	}
+	return text
+}
+
+// usable returns what is wrong with a schema, by what a check with it ended in.
+func usable(err error) error {
+	if errors.Is(err, jsonschema.ErrValue) {
+		return nil
+	}
+	return err
+}

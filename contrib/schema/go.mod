@@ -1,0 +1,22 @@
+module github.com/ddd26017/fixpoint/contrib/schema
+
+go 1.25.0
+
+replace (
+	github.com/ddd26017/fixpoint => ../..
+	github.com/ddd26017/fixpoint/contrib/jsonschema => ../jsonschema
+)
+
+require (
+	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
+	github.com/ddd26017/fixpoint/contrib/jsonschema v0.0.0-00010101000000-000000000000
+	github.com/stretchr/testify v1.12.1
+)
+
+require (
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3 // indirect
+	github.com/tidwall/btree v1.8.2 // indirect
+	go.yaml.in/yaml/v3 v3.0.5 // indirect
+	golang.org/x/sync v0.22.0 // indirect
+	golang.org/x/text v0.14.0 // indirect
+)
