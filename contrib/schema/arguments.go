@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -56,7 +57,7 @@ func (d *document) decode(tool string, args inference.JSON, in any) error {
 		return fmt.Errorf("arguments of %s: %w", tool, err)
 	}
 	if err := jsonpos.Exact(string(args), d.of); err != nil { // gates read the arguments too, in their own ways
-		return fmt.Errorf("arguments of %s: %w", tool, err)
+		return fmt.Errorf("arguments of %s: %s", tool, clip(err.Error()))
 	}
 	tree := jsonpos.Parse([]byte(args))
 	if d.fill(tree, d.root) {
@@ -80,7 +81,7 @@ func (d *document) undecoded(tool string, tree *jsonpos.Node, err error) error {
 		e.Faults = append(e.Faults, jsonschema.Fault{Pointer: pointers[f.Path], Reason: clip(f.Msg)})
 	}
 	if len(e.Faults) == 0 {
-		return fmt.Errorf("arguments of %s: %w", tool, err)
+		return fmt.Errorf("arguments of %s: %s", tool, clip(err.Error()))
 	}
 	return e
 }
@@ -177,19 +178,17 @@ func counted(n int, format string) string {
 	return fmt.Sprintf(format, n)
 }
 
-// clip shortens a text for an error.
+// clip makes a short line of a text that may have parts of the arguments in it.
 func clip(text string) string {
-	const longest = 120
+	const longest = 160
+	text = strings.Map(func(r rune) rune {
+		if !strconv.IsPrint(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, text)
 	if r := []rune(text); len(r) > longest {
 		return string(r[:longest-1]) + "…"
 	}
 	return text
-}
-
-// usable returns what is wrong with a schema, by what a check with it ended in.
-func usable(err error) error {
-	if errors.Is(err, jsonschema.ErrValue) {
-		return nil
-	}
-	return err
 }

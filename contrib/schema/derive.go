@@ -16,8 +16,8 @@ import (
 
 // Described is implemented by types that say themselves what JSON they are read from,
 // such as those with a method UnmarshalJSON. JSONSchema is called on a zero value, once
-// for every place where the type stands, and returns a schema that is an object and
-// refers to nothing outside of itself.
+// for every place where the type stands, and returns a schema that is an object without
+// references. The type still has to refuse what its schema lets through and it cannot read.
 type Described interface{ JSONSchema() inference.JSON }
 
 // part is a schema, or a part of one, before it is written. Numbers are json.Number.
