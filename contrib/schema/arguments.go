@@ -14,8 +14,11 @@ import (
 	"github.com/ddd26017/fixpoint/internal/jsonpos"
 )
 
-// shown is how many faults a model is told at once.
-const shown = 8
+const (
+	shown       = 8       // faults that a model is told at once
+	maxBytes    = 1 << 20 // of arguments
+	maxExponent = 400     // of a number: no Go type that it could be read into goes that far
+)
 
 // ArgumentError says where the arguments of a call do not fit the schema of the tool.
 // Of what the arguments hold it repeats names and numbers, but no texts.
@@ -45,8 +48,15 @@ func (e *ArgumentError) Error() string {
 // schema; otherwise in may be half filled.
 func (d *document) decode(tool string, args inference.JSON, in any) error {
 	args = cmp.Or(args, "{}")
-	if !utf8.ValidString(string(args)) || !args.Valid() {
+	switch {
+	case len(args) > maxBytes:
+		return fmt.Errorf("arguments of %s: they have %d bytes; the limit is %d", tool, len(args), maxBytes)
+	case !utf8.ValidString(string(args)) || !args.Valid():
 		return fmt.Errorf("arguments of %s: they are not JSON in UTF-8", tool)
+	}
+	tree := jsonpos.Parse([]byte(args))
+	if f := beyond(tree); f != nil {
+		return &ArgumentError{tool, []jsonschema.Fault{*f}}
 	}
 	err := d.checker.CheckSchema(d.text, args)
 	var invalid *jsonschema.ValueError
@@ -59,7 +69,6 @@ func (d *document) decode(tool string, args inference.JSON, in any) error {
 	if err := jsonpos.Exact(string(args), d.of); err != nil { // gates read the arguments too, in their own ways
 		return fmt.Errorf("arguments of %s: %s", tool, clip(err.Error()))
 	}
-	tree := jsonpos.Parse([]byte(args))
 	if d.fill(tree, d.root) {
 		args = inference.JSON(tree.JSON())
 	}
@@ -68,6 +77,35 @@ func (d *document) decode(tool string, args inference.JSON, in any) error {
 	}
 	return nil
 }
+
+// beyond returns the first number that is too large or too small to be calculated with:
+// a few of them, written in ten bytes each, would keep a check busy for seconds.
+func beyond(n *jsonpos.Node) *jsonschema.Fault {
+	if n.Kind == jsonpos.Number {
+		if at := strings.IndexAny(n.Text, "eE"); at >= 0 {
+			if e, err := strconv.Atoi(n.Text[at+1:]); err != nil || max(e, -e) > maxExponent {
+				return &jsonschema.Fault{Reason: fmt.Sprintf("has an exponent beyond %d, found %s", maxExponent, clip(n.Text))}
+			}
+		}
+		return nil
+	}
+	for i, item := range n.Items {
+		if f := beyond(item); f != nil {
+			f.Pointer = fmt.Sprintf("/%d%s", i, f.Pointer)
+			return f
+		}
+	}
+	for _, m := range n.Members {
+		if f := beyond(m.Value); f != nil {
+			f.Pointer = "/" + escaped(m.Name) + f.Pointer
+			return f
+		}
+	}
+	return nil
+}
+
+// escaped writes a name as a step of a JSON Pointer.
+func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 // undecoded says where a value fits the schema and yet is none of its type: a number with
 // too many digits, or a text that the type itself refuses.
@@ -93,7 +131,7 @@ func locate(n *jsonpos.Node, path jsonpos.Path, pointer string, pointers map[str
 		locate(item, path.To(i), fmt.Sprintf("%s/%d", pointer, i), pointers)
 	}
 	for _, m := range n.Members {
-		locate(m.Value, path.To(m.Name), pointer+"/"+strings.NewReplacer("~", "~0", "/", "~1").Replace(m.Name), pointers)
+		locate(m.Value, path.To(m.Name), pointer+"/"+escaped(m.Name), pointers)
 	}
 }
 

@@ -47,9 +47,10 @@
 //
 // They are checked before the gates, again after a gate or a person has edited them, and
 // again when the call runs: against the schema, then for names that are there twice or
-// are written with other capitals, then by decoding them. A number in the schema's
-// integers may be 3.0, which encoding/json does not read: it is refused all the same.
-// No arguments are those of the empty object. They may have 1 MiB and be 64 levels deep.
+// are written with other capitals, then by decoding them. 3.0 is an integer to the schema,
+// but not to encoding/json: it is refused.
+// No arguments are those of the empty object. They may have 1 MiB and be 64 levels deep,
+// and numbers in them exponents of up to 400.
 //
 // A model is told up to eight faults at once, in one line:
 //

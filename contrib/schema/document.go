@@ -47,7 +47,7 @@ func documentOf(t reflect.Type) (*document, error) {
 	case len(d.defs) > 0:
 		root["$defs"] = d.defs
 	}
-	doc := &document{of: t, root: root, checker: jsonschema.New(jsonschema.Options{Cache: 1})}
+	doc := &document{of: t, root: root, checker: jsonschema.New(jsonschema.Options{Cache: 1, MaxValue: maxBytes})}
 	if doc.text, err = inference.ToJSON(root); err != nil {
 		return nil, fmt.Errorf("schema: %s: %w", t, err)
 	}

@@ -48,39 +48,39 @@ type pair[A any] struct {
 type everything struct {
 	base
 	*Page
-	Notes     string
-	Flag      bool                      `json:"flag"`
-	Small     int8                      `json:"small"`
-	Wide      int64                     `json:"wide,string"`
-	Ratio     float64                   `json:"ratio" exclusiveMinimum:"0" exclusiveMaximum:"1" description:"a < b & c"`
-	Step      float32                   `json:"step,omitempty" multipleOf:"0.5"`
-	Count     uint                      `json:"count" default:"3"`
-	When      time.Time                 `json:"when"`
-	For       time.Duration             `json:"for" description:"How long."`
-	Waits     []time.Duration           `json:"waits" minItems:"1" maxItems:"3" uniqueItems:"true" minimum:"0"`
-	Raw       json.RawMessage           `json:"raw"`
-	Args      inference.JSON            `json:"args"`
-	Any       any                       `json:"any" description:"whatever"`
-	Number    json.Number               `json:"number"`
-	Big       *big.Int                  `json:"big"`
-	Data      []byte                    `json:"data" maxLength:"100"`
-	Three     [3]bool                   `json:"three"`
-	Addr      netip.Addr                `json:"addr"`
-	Tags      map[string][]string       `json:"tags" enum:"x,y"`
-	ByAddr    map[netip.Addr]int        `json:"by_addr"`
-	ByID      map[int8]*Page            `json:"by_id"`
-	ByCount   map[uint]string           `json:"by_count"`
-	Unit      unit                      `json:"unit" description:"of temperature" default:"c"`
-	Maybe     *unit                     `json:"maybe"`
-	Level     *int                      `json:"level" enum:"1,2,3"`
-	Email     *string                   `json:"email,omitempty" format:"email" minLength:"3" default:"a@b"`
-	Tree      tree                      `json:"tree"`
-	Nest      nest                      `json:"nest"`
-	Pair      pair[string]              `json:"pair"`
-	Link      url.URL                   `json:"link"`
-	Inline    struct{ A, B []struct{} } `json:"inline"`
-	Ignored   chan int                  `json:"-"`
-	unnoticed func()
+	Notes   string
+	Flag    bool                      `json:"flag"`
+	Small   int8                      `json:"small"`
+	Wide    int64                     `json:"wide,string"`
+	Ratio   float64                   `json:"ratio" exclusiveMinimum:"0" exclusiveMaximum:"1" description:"a < b & c"`
+	Step    float32                   `json:"step,omitempty" multipleOf:"0.5"`
+	Count   uint                      `json:"count" default:"3"`
+	When    time.Time                 `json:"when"`
+	For     time.Duration             `json:"for" description:"How long."`
+	Waits   []time.Duration           `json:"waits" minItems:"1" maxItems:"3" uniqueItems:"true" minimum:"0"`
+	Raw     json.RawMessage           `json:"raw"`
+	Args    inference.JSON            `json:"args"`
+	Any     any                       `json:"any" description:"whatever"`
+	Number  json.Number               `json:"number"`
+	Big     *big.Int                  `json:"big"`
+	Data    []byte                    `json:"data" maxLength:"100"`
+	Three   [3]bool                   `json:"three"`
+	Addr    netip.Addr                `json:"addr"`
+	Tags    map[string][]string       `json:"tags" enum:"x,y"`
+	ByAddr  map[netip.Addr]int        `json:"by_addr"`
+	ByID    map[int8]*Page            `json:"by_id"`
+	ByCount map[uint]string           `json:"by_count"`
+	Unit    unit                      `json:"unit" description:"of temperature" default:"c"`
+	Maybe   *unit                     `json:"maybe"`
+	Level   *int                      `json:"level" enum:"1,2,3"`
+	Email   *string                   `json:"email,omitempty" format:"email" minLength:"3" default:"a@b"`
+	Tree    tree                      `json:"tree"`
+	Nest    nest                      `json:"nest"`
+	Pair    pair[string]              `json:"pair"`
+	Link    url.URL                   `json:"link"`
+	Inline  struct{ A, B []struct{} } `json:"inline"`
+	Ignored chan int                  `json:"-"`
+	_       func()
 }
 
 type recursive struct {
@@ -172,9 +172,9 @@ func TestConstructionErrors(t *testing.T) {
 	}
 	refused(schema.For[twice], pkg+`twice.M: another field is called "N" too; give one of them another json name`)
 	type quoted struct {
-		A int `json:"a\"b"`
+		A int `json:"a→b"`
 	}
-	refused(schema.For[quoted], pkg+`quoted.A: encoding/json does not take "a\"b" for a name`)
+	refused(schema.For[quoted], pkg+`quoted.A: encoding/json does not take "a→b" for a name`)
 	for name, derive := range map[string]func() (inference.JSON, error){
 		`the tag minimum says nothing about a string`: schema.For[struct {
 			A string `minimum:"1"`

@@ -115,6 +115,9 @@ func TestFaultsAreTold(t *testing.T) {
 		{`{"city":"x","from":"tomorrow"}`, `/from: is not of the format "date-time", found a string of 8 characters`},
 		{`{"city":"x","rooms":{"a/b~c":1,"d e":128}}`, `/rooms/d e: is more than 127, found 128`},
 		{`{"city":"x","rooms":{"a/b~c":1.0}}`, `/rooms/a~1b~0c: want a whole number of 8 bits, got 1.0`},
+		{`{"city":"x","guests":[{},{"a/b":1e999999}]}`, `/guests/1/a~1b: has an exponent beyond 400, found 1e999999`},
+		{`{"city":"x","nights":1E-99999999999999999999}`, `/nights: has an exponent beyond 400, found 1E-99999999999999999999`},
+		{`{"city":"x","nights":1e400}`, `/nights: is more than 30, found 1e400`},
 		{`{"city":"x","seal":"?"}`, `/seal: illegal base64 data at input byte 0`},
 		{`{"city":"x","total":18446744073709551616}`, `/total: want a whole number of 0 or more and 64 bits, got 18446744073709551616`},
 		{`{"city":"x","total":-1,"note":"hunter2"}`, `/note: is longer than 3 characters, found a string of 7 characters; /total: is less than 0, found -1`},
@@ -138,7 +141,7 @@ func TestFaultsAreTold(t *testing.T) {
 	require.Equal(t, []jsonschema.Fault{{Pointer: "/city", Reason: "is missing"}, {Pointer: "/nights", Reason: "is less than 1, found 0"}}, fault.Faults)
 	require.ErrorContains(t, tool.(engine.Validator).Validate(`{"city":`), "not JSON")
 	err = tool.(engine.Validator).Validate(inference.JSON(`{"city":"` + strings.Repeat("x", 1<<20) + `"}`))
-	require.EqualError(t, err, "arguments of book: it has more than 1048576 bytes, found 1 member")
+	require.EqualError(t, err, "arguments of book: they have 1048587 bytes; the limit is 1048576")
 	long := strings.Repeat("x", 1000)
 	err = tool.(engine.Validator).Validate(inference.JSON(`{"city":"x","raw":{"` + long + `":1,"` + long + `":2}}`))
 	require.EqualError(t, err, `arguments of book: field "`+long[:152]+"…")
@@ -174,7 +177,7 @@ func TestCallChecks(t *testing.T) {
 	require.Equal(t, []booking{{City: "x", Nights: 1}}, *got)
 }
 
-// Arguments that a gate has written are checked like those of the model.
+// Capability M2. Arguments that a gate has written are checked like those of the model.
 func TestEditedArgumentsAreChecked(t *testing.T) {
 	tool, got := bookings(t)
 	results := play(t, tool, []engine.Plugin{editor(`{"city":"y","nights":0}`, `{"city":"y","city":"z"}`, `{"CITY":"y"}`, `{"city":"y","nights":2}`, "")},
@@ -308,7 +311,7 @@ func TestConcurrentCalls(t *testing.T) {
 		wg.Go(func() {
 			for i := range 50 {
 				args := inference.JSON(fmt.Sprintf(`{"city":"%d-%d"}`, g, i))
-				out, err := tool.Call(context.Background(), phase.NewContext(phase.Frame{Call: &phase.CallFrame{Call: inference.ToolCall{Args: args}}}))
+				out, err := tool.Call(t.Context(), phase.NewContext(phase.Frame{Call: &phase.CallFrame{Call: inference.ToolCall{Args: args}}}))
 				if err != nil || out.Content != fmt.Sprintf("%d-%d", g, i) {
 					errs <- fmt.Errorf("%v: %w", out, err)
 					return
