@@ -265,6 +265,9 @@ func (b *blocks) count(raw string) {
 		Written *int64 `json:"cache_creation_input_tokens"`
 		Read    *int64 `json:"cache_read_input_tokens"`
 		Output  *int64 `json:"output_tokens"`
+		Details struct {
+			Thinking *int64 `json:"thinking_tokens"`
+		} `json:"output_tokens_details"`
 	}
 	if json.Unmarshal([]byte(raw), &u) != nil {
 		return
@@ -284,10 +287,14 @@ func (b *blocks) count(raw string) {
 	if u.Output != nil {
 		now.OutputTokens = *u.Output
 	}
+	if u.Details.Thinking != nil {
+		now.ReasoningTokens = *u.Details.Thinking
+	}
 	b.x.say(inference.Chunk{Usage: inference.Usage{
-		InputTokens:  now.InputTokens - b.counted.InputTokens,
-		OutputTokens: now.OutputTokens - b.counted.OutputTokens,
-		CachedTokens: now.CachedTokens - b.counted.CachedTokens,
+		InputTokens:     now.InputTokens - b.counted.InputTokens,
+		OutputTokens:    now.OutputTokens - b.counted.OutputTokens,
+		CachedTokens:    now.CachedTokens - b.counted.CachedTokens,
+		ReasoningTokens: now.ReasoningTokens - b.counted.ReasoningTokens,
 	}})
 	b.counted = now
 }

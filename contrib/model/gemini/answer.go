@@ -172,14 +172,16 @@ func (a *answer) count(u *genai.GenerateContentResponseUsageMetadata) {
 		return
 	}
 	now := inference.Usage{
-		InputTokens:  int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
-		OutputTokens: int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
-		CachedTokens: int64(u.CachedContentTokenCount),
+		InputTokens:     int64(u.PromptTokenCount) + int64(u.ToolUsePromptTokenCount),
+		OutputTokens:    int64(u.CandidatesTokenCount) + int64(u.ThoughtsTokenCount),
+		CachedTokens:    int64(u.CachedContentTokenCount),
+		ReasoningTokens: int64(u.ThoughtsTokenCount),
 	}
 	a.x.say(inference.Chunk{Usage: inference.Usage{
-		InputTokens:  now.InputTokens - a.counted.InputTokens,
-		OutputTokens: now.OutputTokens - a.counted.OutputTokens,
-		CachedTokens: now.CachedTokens - a.counted.CachedTokens,
+		InputTokens:     now.InputTokens - a.counted.InputTokens,
+		OutputTokens:    now.OutputTokens - a.counted.OutputTokens,
+		CachedTokens:    now.CachedTokens - a.counted.CachedTokens,
+		ReasoningTokens: now.ReasoningTokens - a.counted.ReasoningTokens,
 	}})
 	a.counted = now
 }
