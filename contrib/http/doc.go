@@ -1,0 +1,2 @@
+// Package serve serves runs of an engine over HTTP.
+package serve
