@@ -22,6 +22,9 @@ import (
 	"github.com/ddd26017/fixpoint/phase"
 )
 
+// patience is how long something that must come may take.
+const patience = 20 * time.Second
+
 // byHeader takes the header X-User at its word.
 func byHeader(r *http.Request) (serve.Principal, error) {
 	if r.Header.Get("X-User") == "" {
@@ -180,7 +183,7 @@ func (s *site) await(t testing.TB, run, kind string) serve.View {
 		}
 	}
 	want := map[string]serve.Status{"run_suspended": serve.StatusWaiting, "run_finished": serve.StatusDone}[kind]
-	for deadline := time.Now().Add(time.Minute); ; { // the event comes before the run has let go
+	for deadline := time.Now().Add(patience); ; { // the event comes before the run has let go
 		v := s.do(t, "GET", "/v1/runs/"+run, "").view(t)
 		if want == "" || v.Status == want {
 			return v
