@@ -79,21 +79,14 @@ func (s *Server) cancel(c caller, w http.ResponseWriter, r *http.Request) error 
 	if err != nil {
 		return err
 	}
-	for {
-		if g := s.underWay(k.thread); g != nil && g.id == k.id {
-			g.cancel(errCancelled)
-			k.snap = g.th.Snapshot()
-			c.write(w, http.StatusAccepted, s.view(k))
-			return nil
-		}
-		_, err := s.resume(c, r.Context(), &k, true, nil)
-		if err == errUnderWay { // since the look above
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		c.write(w, http.StatusOK, s.view(k))
-		return nil
+	g, err := s.resume(c, r.Context(), &k, true, nil)
+	if err != nil {
+		return err
 	}
+	status := http.StatusOK
+	if g != nil {
+		status = http.StatusAccepted
+	}
+	c.write(w, status, s.view(k))
+	return nil
 }

@@ -63,6 +63,9 @@ func Example() {
 func call(web *httptest.Server, method, path, body string, answer any) {
 	resp := ask(web, method, path, body, "")
 	defer resp.Body.Close()
+	if resp.StatusCode >= 300 {
+		log.Fatal(resp.Status)
+	}
 	if err := json.NewDecoder(resp.Body).Decode(answer); err != nil {
 		log.Fatal(err)
 	}

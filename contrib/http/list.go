@@ -136,7 +136,9 @@ func (s *Server) deleteThread(c caller, w http.ResponseWriter, r *http.Request) 
 		return err
 	}
 	defer done()
-	if s.underWay(t.id) != nil {
+	if g, err := s.busy(r.Context(), t); err != nil {
+		return err
+	} else if g != nil {
 		return refuse(http.StatusConflict, "busy", "a run of the thread is under way; cancel it first")
 	}
 	th, err := s.look(r.Context(), t.id)

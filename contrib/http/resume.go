@@ -14,13 +14,11 @@ var (
 	errCancelled = errors.New("serve: cancelled by the run's owner")
 	// errShutdown is why a run ended that did not do so in time by itself.
 	errShutdown = errors.New("serve: the server shuts down")
-	// errUnderWay tells cancel that there is something to cancel.
-	errUnderWay = errors.New("serve: the run is under way")
 )
 
-// resume lets a waiting or interrupted run go on with decisions, or end if it is called
-// off, and returns once it does: with what is under way, or nil if there is nothing to
-// do. It brings k up to date.
+// resume lets a waiting or interrupted run go on with decisions and returns once it does;
+// or, if the run is called off, lets it end. It returns what is under way, or nil if that
+// is nothing any more, and brings k up to date.
 func (s *Server) resume(c caller, ctx context.Context, k *known, off bool, ds []engine.Decision) (*going, error) {
 	t, done, err := s.at(ctx, k.thread)
 	if err != nil {
@@ -31,10 +29,15 @@ func (s *Server) resume(c caller, ctx context.Context, k *known, off bool, ds []
 	if !ok {
 		return nil, refuse(http.StatusConflict, "unknown_agent", "the agent of the run is not there any more")
 	}
-	g := s.underWay(t.id)
+	g, err := s.busy(ctx, t)
+	if err != nil {
+		return nil, err
+	}
 	if g != nil {
 		if off && g.id == k.id {
-			return nil, errUnderWay
+			g.cancel(errCancelled)
+			k.snap = g.th.Snapshot()
+			return g, nil
 		}
 		k.th = g.th
 	} else if k.th, err = s.engine.OpenThread(ctx, t.id); err != nil {
@@ -71,6 +74,7 @@ func (s *Server) resume(c caller, ctx context.Context, k *known, off bool, ds []
 	if off {
 		select {
 		case <-g.finished:
+			g = nil
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

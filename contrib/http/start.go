@@ -164,7 +164,10 @@ func (s *Server) start(c caller, ctx context.Context, o order) (k known, repeate
 		return k, false, err
 	}
 	defer done()
-	g := s.underWay(t.id)
+	g, err := s.busy(ctx, t)
+	if err != nil {
+		return k, false, err
+	}
 	var th *engine.Thread
 	if g != nil {
 		th = g.th

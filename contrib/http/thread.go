@@ -66,6 +66,25 @@ func (s *Server) underWay(thread string) *going {
 	return nil
 }
 
+// busy returns the run of a thread that is under way here, or nil, for a request that has
+// its turn there. A run whose end or questions were told is not in the way of those who
+// heard of them: it is about to let go, and is waited for.
+func (s *Server) busy(ctx context.Context, t *thread) (*going, error) {
+	g := s.underWay(t.id)
+	if g == nil {
+		return nil, nil
+	}
+	if l := phase.RunLifecycle.Get(g.th.Snapshot()); l.Run != g.id || l.Status != phase.Waiting && l.Status != phase.Done {
+		return g, nil
+	}
+	select {
+	case <-g.finished:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
 // look opens a thread as it is now: that of its run, or as the journal has it. One
 // without runs is hidden.
 func (s *Server) look(ctx context.Context, id string) (*engine.Thread, error) {
