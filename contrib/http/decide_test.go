@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	serve "github.com/ddd26017/fixpoint/contrib/http"
+	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/store/memstore"
@@ -133,6 +134,34 @@ func TestCancel(t *testing.T) {
 	v = s.finished(t, v.Run)
 	require.Equal(t, phase.ReasonCancelled, v.Reason)
 	require.Equal(t, http.StatusOK, s.do(t, "POST", path, "").status, "a second time")
+	s.start(t, `{"text":"again","thread":"`+v.Thread+`"}`)
+}
+
+// Fault B34. Who hears of a question can answer it at once, here or in another process.
+func TestAnswersAtOnce(t *testing.T) {
+	for i := range 50 {
+		c := config(asking())
+		c.Journal, c.Owner = memstore.New(memstore.Options{}), "one"
+		one := open(t, c, serve.Options{})
+		at := one
+		if i%2 == 0 {
+			c.Owner = "two"
+			at = open(t, c, serve.Options{})
+		}
+		v := one.start(t, `{"text":"go"}`)
+		sub := one.stream(t, v.Run, "")
+		for e := range sub.events {
+			if e.kind == "run_suspended" {
+				r := at.do(t, "POST", "/v1/runs/"+v.Run+"/decisions", `{"decisions":[{"approved":true}]}`)
+				require.Equal(t, http.StatusOK, r.status, r.body)
+				break
+			}
+		}
+		sub.close()
+		require.Equal(t, "paid", at.finished(t, v.Run).Text)
+		at.close(t)
+		one.close(t)
+	}
 }
 
 // A run that waits can be cancelled as well, also in another process: nothing is paid.
@@ -185,4 +214,68 @@ func TestRunsThatWereInterrupted(t *testing.T) {
 		require.Equal(t, http.StatusOK, r.status, r.body)
 		require.Equal(t, "there", s.finished(t, v.Run).Text)
 	}
+}
+
+// Two processes share a journal that leases threads: while a run is under way in one, the
+// other one leaves it alone.
+func TestRunsThatAreElsewhere(t *testing.T) {
+	model, let := held()
+	defer let()
+	c := config(model)
+	c.Journal, c.Owner = memstore.New(memstore.Options{}), "one"
+	one := open(t, c, serve.Options{})
+	v := one.start(t, `{"text":"hi","thread":"a"}`)
+	c.Owner = "two"
+	two := open(t, c, serve.Options{})
+	require.Equal(t, serve.StatusInterrupted, two.do(t, "GET", "/v1/runs/"+v.Run, "").view(t).Status)
+	for path, body := range map[string]string{"decisions": `{"decisions":[]}`, "cancel": ""} {
+		r := two.do(t, "POST", "/v1/runs/"+v.Run+"/"+path, body)
+		require.Equal(t, http.StatusConflict, r.status, r.body)
+		require.Equal(t, "elsewhere", r.fault(t).Code)
+		require.NotEmpty(t, r.header.Get("Retry-After"))
+	}
+	let()
+	require.Equal(t, "at last", one.finished(t, v.Run).Text)
+	require.Equal(t, "at last", two.do(t, "GET", "/v1/runs/"+v.Run, "").view(t).Text)
+}
+
+// Fault B27. A decision that does not say what it is about, or a batch of which one is
+// about nothing, changes nothing; a good one after it works.
+//
+// Fault B28. A call that was denied has its one result, in its place, like the others.
+func TestDecisionsAboutSeveralTickets(t *testing.T) {
+	script := enginetest.NewScript(
+		enginetest.Call("c1", "pay", map[string]int{"amount": 1}).And(enginetest.Call("c2", "pay", map[string]int{"amount": 2})), enginetest.Say("paid"))
+	c := config(script)
+	c.Agents[0].ToolExecution = engine.ToolsParallel
+	s := open(t, c, serve.Options{})
+	v := s.await(t, s.start(t, `{"text":"go"}`).Run, "run_suspended")
+	require.Len(t, v.Tickets, 2)
+	path := "/v1/runs/" + v.Run + "/decisions"
+	r := s.do(t, "POST", path, `{"decisions":[{"approved":true}]}`)
+	require.Equal(t, http.StatusBadRequest, r.status)
+	require.Equal(t, "ambiguous", r.fault(t).Code)
+	r = s.do(t, "POST", path, `{"decisions":[{"call":"c1","approved":true},{"call":"c9","approved":true}]}`)
+	require.Equal(t, http.StatusNotFound, r.status)
+	require.Equal(t, 1, *r.fault(t).Decision)
+	now := s.do(t, "GET", "/v1/runs/"+v.Run, "").view(t)
+	require.Equal(t, v.Tickets, now.Tickets)
+
+	sub := s.stream(t, v.Run, now.Last)
+	r = s.do(t, "POST", path, `{"decisions":[{"call":"c2","approved":true}]}`)
+	require.Equal(t, http.StatusOK, r.status, r.body)
+	for e := range sub.events {
+		if e.kind == "run_suspended" {
+			break
+		}
+	}
+	sub.close()
+	r = s.do(t, "POST", path, `{"decisions":[{"call":"c1","approved":false,"reason":"not now"}]}`)
+	require.Equal(t, http.StatusOK, r.status, r.body)
+	require.Equal(t, "paid", s.finished(t, v.Run).Text)
+	messages := script.Requests()[1].Messages
+	results := messages[len(messages)-2:]
+	require.Equal(t, "c1", results[0].Result.CallID)
+	require.Contains(t, results[0].Result.Content, "not now")
+	require.Equal(t, "ann paid xx", results[1].Result.Content)
 }

@@ -97,7 +97,7 @@ func (c caller) faultOf(err error) *fault {
 		return refuse(http.StatusBadRequest, "bad_input", "the engine does not take the input")
 	case errors.Is(err, engine.ErrTooLarge):
 		return refuse(http.StatusRequestEntityTooLarge, "too_large", "the thread would be too large for the store")
-	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrJournalClosed), errors.Is(err, context.Canceled):
+	case errors.Is(err, engine.ErrClosed), errors.Is(err, engine.ErrJournalClosed), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return ended()
 	}
 	return refuse(http.StatusInternalServerError, "internal", "something went wrong; the server's log may tell more")

@@ -87,7 +87,7 @@ func (s *Server) resume(c caller, ctx context.Context, k *known, off bool, ds []
 func (s *Server) callOff(ctx context.Context, k *known) ([]engine.Decision, error) {
 	var cmd phase.Command
 	cmd.EndRun(phase.ReasonCancelled, "cancelled by its owner")
-	if _, err := k.th.Submit(ctx, Name, cmd); err != nil {
+	if _, err := k.th.Submit(context.WithoutCancel(ctx), Name, cmd); err != nil {
 		return nil, err
 	}
 	var ds []engine.Decision

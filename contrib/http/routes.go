@@ -36,9 +36,14 @@ func (s *Server) mux() *http.ServeMux {
 	for pattern, h := range s.table() {
 		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			c, _ := r.Context().Value(callerKey{}).(caller)
-			if err := h(c, w, r); err != nil {
-				c.answer(w, err)
+			err := h(c, w, r)
+			if err == nil {
+				return
 			}
+			if s.logger != nil && c.faultOf(err).status == http.StatusInternalServerError {
+				s.logger.ErrorContext(r.Context(), "serve: a request failed", "route", pattern, "error", err)
+			}
+			c.answer(w, err)
 		})
 	}
 	return mux

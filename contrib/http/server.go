@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
@@ -79,8 +80,8 @@ type Server struct {
 	options Options
 	engine  *engine.Engine
 	journal store.Journal
-	now     func() time.Time
 	agents  map[string]engine.AgentSpec
+	logger  *slog.Logger
 	only    string // the agent to start when a request names none
 	routes  *http.ServeMux
 
@@ -115,12 +116,9 @@ func New(c engine.Config, o Options) (*Server, error) {
 		c.Journal = memstore.New(memstore.Options{Now: c.Now})
 	}
 	s := &Server{
-		options: o, journal: c.Journal, now: c.Now, agents: map[string]engine.AgentSpec{},
+		options: o, journal: c.Journal, logger: c.Logger, agents: map[string]engine.AgentSpec{},
 		threads: map[string]*thread{}, runs: map[string]int{}, open: map[string]int{},
 		idle: make(chan struct{}), leaving: make(chan struct{}), cut: make(chan struct{}),
-	}
-	if s.now == nil {
-		s.now = time.Now
 	}
 	for _, a := range c.Agents {
 		if len(o.Agents) == 0 || slices.Contains(o.Agents, a.ID) {

@@ -244,7 +244,7 @@ func (s *Server) record(c caller, ctx context.Context, k *known, o order) error 
 		before.Outcome = s.outcome(b)
 		cmd.Update(Runs.Put(last, before))
 	}
-	_, err = k.th.Submit(ctx, Name, cmd)
+	_, err = k.th.Submit(context.WithoutCancel(ctx), Name, cmd) // a commit has a limit of its own
 	return err
 }
 

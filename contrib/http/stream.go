@@ -149,7 +149,7 @@ type streams struct {
 	mu        sync.Mutex
 	byRun     map[string]*stream
 	delegated map[string]*stream // by the run that was delegated to
-	settled   list.List          // of *stream, the one that settled last in front
+	settled   list.List          // of *stream, those of runs that are not under way, the last one in front
 }
 
 // Observe takes in an event of any run of the engine. Those of runs that were not
@@ -233,8 +233,24 @@ func (ss *streams) make(c caller, run string, fresh bool) *stream {
 func (ss *streams) keep(st *stream) {
 	st.element = ss.settled.PushFront(st)
 	for ss.settled.Len() > ss.limits.Kept {
-		ss.drop(ss.settled.Back().Value.(*stream))
+		ss.drop(ss.leastMissed())
 	}
+}
+
+// leastMissed is the oldest stream of the principal who has most of those that are kept,
+// so that nobody can push out what is another's.
+func (ss *streams) leastMissed() *stream {
+	count := map[string]int{}
+	for e := ss.settled.Front(); e != nil; e = e.Next() {
+		count[e.Value.(*stream).space]++
+	}
+	least := ss.settled.Back().Value.(*stream)
+	for e := ss.settled.Back(); e != nil; e = e.Prev() {
+		if st := e.Value.(*stream); count[st.space] > count[least.space] {
+			least = st
+		}
+	}
+	return least
 }
 
 // drop forgets a stream. Readers that have it take what is there, and hear that what
