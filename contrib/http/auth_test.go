@@ -3,7 +3,6 @@ package serve_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	serve "github.com/ddd26017/fixpoint/contrib/http"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/enginetest"
+	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/store/memstore"
 )
@@ -128,7 +128,7 @@ func TestShutdown(t *testing.T) {
 	for _, patient := range []bool{true, false} {
 		c := config(enginetest.NewScript())
 		model, let := held()
-		c.Models = map[string]inferenceModel{"slow": model, "asking": asking()}
+		c.Models = map[string]inference.Model{"slow": model, "asking": asking()}
 		c.Agents[0].ModelID = "asking"
 		c.Agents = append(c.Agents, c.Agents[0])
 		c.Agents[1].ID, c.Agents[1].ModelID = "slow", "slow"
@@ -186,9 +186,7 @@ func raw(t testing.TB, s *site, run, last string) <-chan string {
 	text := make(chan string, 1)
 	go func() {
 		defer resp.Body.Close()
-		var all strings.Builder
-		_, _ = fmt.Fprint(&all, readAll(resp))
-		text <- all.String()
+		text <- readAll(resp)
 	}()
 	return text
 }

@@ -207,8 +207,7 @@ func (s *site) stream(t testing.TB, run, last string) *subscription {
 	require.NoError(t, err)
 	if resp.StatusCode != http.StatusOK {
 		cancel()
-		text, _ := io.ReadAll(resp.Body)
-		require.Fail(t, "no stream", "%d %s", resp.StatusCode, text)
+		require.Fail(t, "no stream", "%d %s", resp.StatusCode, readAll(resp))
 	}
 	require.Equal(t, "text/event-stream", resp.Header.Get("Content-Type"))
 	return read(resp, cancel)
@@ -255,6 +254,12 @@ func scan(r io.Reader, yield func(told) bool) {
 			}
 		}
 	}
+}
+
+// readAll reads what came before the end.
+func readAll(resp *http.Response) string {
+	text, _ := io.ReadAll(resp.Body)
+	return string(text)
 }
 
 // all takes a stream to its end.

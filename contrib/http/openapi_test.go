@@ -2,7 +2,6 @@ package serve_test
 
 import (
 	"encoding/json"
-	"io"
 	"net/http"
 	"slices"
 	"testing"
@@ -11,15 +10,7 @@ import (
 
 	serve "github.com/ddd26017/fixpoint/contrib/http"
 	"github.com/ddd26017/fixpoint/enginetest"
-	"github.com/ddd26017/fixpoint/inference"
 )
-
-type inferenceModel = inference.Model
-
-func readAll(resp *http.Response) string {
-	text, _ := io.ReadAll(resp.Body) // what came before the end is what counts
-	return string(text)
-}
 
 // operation is one that the API's description has.
 type operation struct{ method, path string }
