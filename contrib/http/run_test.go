@@ -33,6 +33,25 @@ func TestRunAndItsResult(t *testing.T) {
 	require.Equal(t, v, s.do(t, "GET", "/v1/runs/"+v.Run, "").view(t))
 }
 
+func TestNewRefusesWhatCannotBe(t *testing.T) {
+	good := config(enginetest.NewScript())
+	wrong := good
+	wrong.Agents = []engine.AgentSpec{{ID: "clerk", PluginIDs: []string{"nowhere"}}}
+	for want, c := range map[string]struct {
+		c engine.Config
+		o serve.Options
+	}{
+		"Authorize is missing":    {good, serve.Options{}},
+		"a limit is negative":     {good, serve.Options{Authorize: byHeader, Limits: serve.Limits{Kept: -1}}},
+		"there is no agent \"x\"": {good, serve.Options{Authorize: byHeader, Agents: []string{"x"}}},
+		"no agent to start":       {engine.Config{Model: good.Model}, serve.Options{Authorize: byHeader}},
+		"nowhere":                 {wrong, serve.Options{Authorize: byHeader}},
+	} {
+		_, err := serve.New(c.c, c.o)
+		require.ErrorContains(t, err, want)
+	}
+}
+
 // A client that did not hear the answer sends its request again.
 func TestIdempotency(t *testing.T) {
 	journal := memstore.New(memstore.Options{})

@@ -49,7 +49,7 @@ type Limits struct {
 	Streams     int           // open at the same time, of one principal: 64
 	Events      int           // kept of a run, for clients that come back: 8192
 	EventBytes  int           // likewise, in bytes; the newest event is always kept: 4 MiB
-	Kept        int           // runs that are not under way whose events are kept, of all principals: 64
+	Kept        int           // runs that are not under way whose events are kept, of all principals; who has most loses the oldest first: 64
 	KeepAlive   time.Duration // between comments on a stream on which nothing happens: 15 s
 	WriteWithin time.Duration // that a client has for taking what is written to a stream: 30 s
 	Grace       time.Duration // for runs to end once Shutdown cancelled them: 15 s
