@@ -224,7 +224,7 @@ func TestRunsThatAreElsewhere(t *testing.T) {
 	c := config(model)
 	c.Journal, c.Owner = memstore.New(memstore.Options{}), "one"
 	one := open(t, c, serve.Options{})
-	v := one.start(t, `{"text":"hi","thread":"a"}`)
+	v := one.await(t, one.start(t, `{"text":"hi","thread":"a"}`).Run, "inference_started")
 	c.Owner = "two"
 	two := open(t, c, serve.Options{})
 	require.Equal(t, serve.StatusInterrupted, two.do(t, "GET", "/v1/runs/"+v.Run, "").view(t).Status)
