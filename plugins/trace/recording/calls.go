@@ -180,7 +180,7 @@ func (r *Recording) voted(x *run, h engine.Header, c *call, e engine.GateVoted) 
 		end = h.Time
 	}
 	s := r.past(x, parent, KindGate, e.Gate, began, end, status)
-	s.Plugin, s.Hook, s.Text = e.Plugin, e.Gate, clip(text, longText)
+	s.Plugin, s.Text = e.Plugin, clip(text, longText)
 	if e.Edits {
 		s.Facts = map[string]any{"edits": true}
 	}

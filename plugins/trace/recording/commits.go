@@ -341,12 +341,17 @@ func (r *Recording) attach(t *thread, c *commit) {
 
 // commitView is the commit as the view has it.
 func (r *Recording) commitView(c *commit) Commit {
-	v := c.Commit
-	v.Changes = make([]Change, len(c.Changes))
-	for i, ch := range c.Changes {
-		ch.Why = c.why(&ch)
-		v.Changes[i] = ch
+	v := r.commitOutline(c)
+	for i := range v.Changes {
+		v.Changes[i].Why = c.why(&v.Changes[i])
 	}
+	return v
+}
+
+// commitOutline is the same without explanations.
+func (r *Recording) commitOutline(c *commit) Commit {
+	v := c.Commit
+	v.Changes = append(make([]Change, 0, len(c.Changes)), c.Changes...)
 	if len(c.conflicts) > 0 {
 		v.Conflicts = make([]ConflictItem, len(c.conflicts))
 		for i, l := range c.conflicts {

@@ -111,7 +111,7 @@ func (r *Recording) hookFinished(x *run, h engine.Header, e engine.HookFinished)
 		}
 	}
 	t.dress = func(s *span) {
-		s.Plugin, s.Hook, s.Tier, s.Step = e.Plugin, e.Hook, e.Tier, h.Step
+		s.Plugin, s.Tier, s.Step = e.Plugin, e.Tier, h.Step
 		if s.Try == 1 {
 			s.RevBefore = base
 		}
@@ -235,7 +235,7 @@ func (r *Recording) actionFinished(x *run, h engine.Header, e engine.ActionFinis
 		t.started = h.Time // it was not called
 	}
 	t.dress = func(s *span) {
-		s.Plugin, s.Hook, s.Round, s.Step = plugin, e.Action, e.Round, h.Step
+		s.Plugin, s.Round, s.Step = plugin, e.Round, h.Step
 		if s.Facts == nil {
 			s.Facts = map[string]any{}
 		}
@@ -283,4 +283,5 @@ func (r *Recording) effectFinished(x *run, h engine.Header, e engine.EffectFinis
 	s := r.past(x, parent, KindEffect, e.Effect, began, began.Add(e.Duration), status)
 	s.Plugin, s.Text, s.Step = e.Plugin, clip(e.Error, longText), f.Step
 	s.Facts = map[string]any{"id": f.ID, "handler": e.Handler}
+	f.Span = s.ID
 }

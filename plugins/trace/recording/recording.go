@@ -136,7 +136,25 @@ func (r *Recording) micros(t time.Time) float64 {
 }
 
 // View returns all that is known.
-func (r *Recording) View() View {
+func (r *Recording) View() View { return r.view(r.commitView) }
+
+// Outline is View without the explanations of changes, which are much of it and seldom
+// read: Commit has them.
+func (r *Recording) Outline() View { return r.view(r.commitOutline) }
+
+// Commit returns the commit of an id, and whether there is one.
+func (r *Recording) Commit(id string) (Commit, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, c := range r.commits {
+		if c.ID == id {
+			return r.commitView(c), true
+		}
+	}
+	return Commit{}, false
+}
+
+func (r *Recording) view(commitView func(*commit) Commit) View {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := View{
@@ -154,7 +172,7 @@ func (r *Recording) View() View {
 		v.Spans[i] = s.Span
 	}
 	for i, c := range r.commits {
-		v.Commits[i] = r.commitView(c)
+		v.Commits[i] = commitView(c)
 	}
 	for i, c := range r.calls {
 		v.Calls[i] = r.callView(c)
@@ -163,6 +181,14 @@ func (r *Recording) View() View {
 		v.Effects[i] = e.Effect
 	}
 	return v
+}
+
+// Cursor returns the cursor of what is known by now, for Since.
+func (r *Recording) Cursor() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.served = uint64(len(r.log))
+	return r.served
 }
 
 // Since returns what changed since a cursor that an earlier call returned, or with 0

@@ -93,7 +93,23 @@ func (r *Recording) runOf(e engine.Event, h engine.Header) *run {
 	}
 	x.span = r.open(x, nil, KindRun, name, h.Time)
 	x.span.RevBefore = h.Revision
+	if body := r.delegating(h); body != nil {
+		x.span.Parent = body.ID
+	}
 	return x
+}
+
+// delegating returns the span of the tool's body that a run works for, nil if that was
+// not told. The run has the id of the call.
+func (r *Recording) delegating(h engine.Header) *span {
+	if parent := r.byRun[h.Parent]; parent != nil && h.Parent != "" {
+		for _, c := range parent.calls {
+			if c.ID == h.Run {
+				return c.body
+			}
+		}
+	}
+	return nil
 }
 
 // open begins a span.

@@ -43,7 +43,7 @@ type Patch struct {
 // Run is a run, or what somebody did to a thread outside one.
 type Run struct {
 	ID        string   `json:"id"`
-	Parent    string   `json:"parent,omitempty"` // that delegated to it
+	Parent    string   `json:"parent,omitempty"` // run that delegated to it; the call's body is the parent of its span
 	Thread    string   `json:"thread"`
 	Agent     string   `json:"agent"`
 	Mode      string   `json:"mode,omitempty"`
@@ -71,11 +71,10 @@ type Span struct {
 	Run       string         `json:"run"`
 	Parent    string         `json:"parent,omitempty"`
 	Kind      string         `json:"kind"`
-	Name      string         `json:"name"`
+	Name      string         `json:"name"` // of a hook, a gate or an action: as the engine names it
 	Start     float64        `json:"start"`
 	End       *float64       `json:"end,omitempty"` // nil while it is open
 	Plugin    string         `json:"plugin,omitempty"`
-	Hook      string         `json:"hook,omitempty"`
 	Tier      int            `json:"tier,omitempty"`
 	Step      int            `json:"step,omitempty"`
 	Phase     string         `json:"phase,omitempty"`
@@ -141,7 +140,7 @@ type Change struct {
 	Value  inference.JSON `json:"value,omitempty"` // empty when the key or the entry is gone
 	Cut    int            `json:"cut,omitempty"`   // bytes of a value that was too long: Value is a string with its beginning
 	Hidden bool           `json:"hidden,omitempty"`
-	Why    []string       `json:"why,omitempty"` // not in Run.Base
+	Why    []string       `json:"why,omitempty"` // not in Run.Base, and not in what Outline returns
 }
 
 // ConflictItem is a conflict over what a commit wrote.
@@ -221,7 +220,8 @@ type Effect struct {
 	ID      string  `json:"id"`
 	Run     string  `json:"run"`
 	Effect  string  `json:"effect"`
-	Plugin  string  `json:"plugin"` // that emitted it
+	Span    string  `json:"span,omitempty"` // id of its span
+	Plugin  string  `json:"plugin"`         // that emitted it
 	Handler string  `json:"handler,omitempty"`
 	At      float64 `json:"at"`
 	Rev     uint64  `json:"rev,omitempty"` // of the commit that carried it

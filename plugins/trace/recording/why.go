@@ -164,7 +164,7 @@ func (c *call) told(d deed) (out []string) {
 		default:
 			how = "was " + d.span.Status
 		}
-		say("in %s, %s %s: %s", clip(d.span.Phase, shortText), hookName(d.span.Plugin, d.span.Hook), how, clip(d.span.Text, longText))
+		say("in %s, %s %s: %s", clip(d.span.Phase, shortText), hookName(d.span.Plugin, d.span.Name), how, clip(d.span.Text, longText))
 	case wrote:
 		return c.toldCommit(d.commit)
 	case endsRun:
