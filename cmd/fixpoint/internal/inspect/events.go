@@ -81,17 +81,67 @@ func (s *stream) news() bool {
 		}
 	}
 	if fresh || s.blank {
-		_, cursor = rec.Since(0)
-		view := rec.View() // what came between the two is sent again, and takes its own place
+		cursor = rec.Cursor()
+		view := rec.Outline() // what came between the two is sent again, and takes its own place
 		s.rec, s.turn, s.cursor, s.blank, s.over = rec, turn, cursor, view.Zero.IsZero(), !view.Live
-		s.send("view", view)
+		s.whole(view)
 		return true
+	}
+	for _, c := range patch.Commits {
+		for i := range c.Changes {
+			c.Changes[i].Why = nil // as in the view
+		}
 	}
 	s.cursor = cursor
 	s.over = patch.Live != nil && !*patch.Live
 	s.send("patch", patch)
 	return true
 }
+
+// whole sends a view: as one message, or if it is long in several, so that the page has
+// its beginning to show while the rest is on its way. Only the last one has an id, as a
+// page that got no further has to begin anew.
+func (s *stream) whole(v recording.View) {
+	n := parts(len(v.Spans))
+	if n == 1 {
+		s.send("view", v)
+		return
+	}
+	all := v
+	v.Spans, v.Commits, v.Calls, v.Effects = part(all.Spans, 0, n), part(all.Commits, 0, n), part(all.Calls, 0, n), part(all.Effects, 0, n)
+	more, blank := true, s.blank
+	s.blank = true
+	s.send("view", longView{v, &more})
+	for i := 1; i < n && s.err == nil; i++ {
+		if i == n-1 {
+			more, s.blank = false, blank
+		}
+		s.send("patch", longPatch{recording.Patch{
+			Spans: part(all.Spans, i, n), Commits: part(all.Commits, i, n), Calls: part(all.Calls, i, n), Effects: part(all.Effects, i, n),
+		}, &more})
+	}
+}
+
+// longView and longPatch are of a view in several messages. More says whether others
+// follow.
+type (
+	longView struct {
+		recording.View
+		More *bool `json:"more"`
+	}
+	longPatch struct {
+		recording.Patch
+		More *bool `json:"more"`
+	}
+)
+
+// perPart is about how many spans there are in a message.
+const perPart = 3000
+
+func parts(spans int) int { return 1 + spans/perPart }
+
+// part is one of n parts of a list, of which each has its share.
+func part[T any](list []T, i, n int) []T { return list[len(list)*i/n : len(list)*(i+1)/n] }
 
 // send writes one event.
 func (s *stream) send(name string, data any) {

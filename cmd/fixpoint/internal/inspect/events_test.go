@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"regexp"
 	"slices"
 	"strings"
@@ -220,7 +221,7 @@ func TestPagesFollow(t *testing.T) {
 				r = newReader(t, server.URL+"/events", f.id)
 			}
 		}
-		same(t, rec.View(), f)
+		same(t, rec.Outline(), f)
 	}
 	for i, l := range all {
 		if i%10 == 0 && i < 60 {
@@ -290,6 +291,53 @@ func TestHeartbeat(t *testing.T) {
 	require.NoError(t, r.body.Close())
 }
 
+// A view that is long comes in several messages, which make the whole; what was cut off
+// in between begins anew.
+func TestLongView(t *testing.T) {
+	rec := recording.New("run")
+	for _, l := range lines(t, written(t, 300)) {
+		rec.Add(l)
+	}
+	require.Greater(t, len(rec.Outline().Spans), 3000)
+	server := httptest.NewServer(inspect.Handler(inspect.NewSource(rec)))
+	t.Cleanup(server.Close) // behind its pages
+	r := newReader(t, server.URL+"/events", "")
+	first := r.next()
+	require.Empty(t, first.id)
+	require.Contains(t, first.data, `"more":true`)
+	f := &fold{}
+	f.take(t, first)
+	require.Less(t, len(f.span), 3000)
+	for {
+		m, ok := r.more()
+		if !ok {
+			break
+		}
+		f.take(t, m)
+		require.Equal(t, len(f.span) == len(rec.Outline().Spans), m.id != "", "the last one has an id")
+	}
+	same(t, rec.Outline(), f)
+}
+
+// Explanations are left out of events, and told when somebody asks for them.
+func TestCommit(t *testing.T) {
+	rec := recording.New("run")
+	play(t, 2, rec)
+	h := inspect.Handler(inspect.NewSource(rec))
+	for _, want := range rec.View().Commits {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/commit?id="+url.QueryEscape(want.ID), http.NoBody)
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		require.Equal(t, http.StatusOK, w.Code)
+		text, err := json.Marshal(want)
+		require.NoError(t, err)
+		require.JSONEq(t, string(text), w.Body.String())
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/commit?id=none", http.NoBody))
+	require.Equal(t, http.StatusNotFound, w.Code)
+}
+
 // What a run said cannot end a message or begin another.
 func TestHostileEvents(t *testing.T) {
 	rec := recording.New(harmful)
@@ -302,7 +350,7 @@ func TestHostileEvents(t *testing.T) {
 	_, ok := r.more()
 	require.False(t, ok, "it is over with the view, which says so")
 	require.Equal(t, harmful, f.view.Source)
-	same(t, rec.View(), f)
+	same(t, rec.Outline(), f)
 }
 
 // A page that takes nothing holds up neither the run nor other pages, and is given up.
@@ -337,7 +385,7 @@ func TestSlowPage(t *testing.T) {
 			for {
 				m, ok := quick.more()
 				if !ok {
-					same(t, rec.View(), f)
+					same(t, rec.Outline(), f)
 					return
 				}
 				if m.name != "" {

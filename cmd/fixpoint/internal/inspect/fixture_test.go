@@ -190,6 +190,7 @@ func delegatedCall(r *recorder, step *span) {
 	parent, rev, number := r.run, r.rev, r.step
 	r.rev, r.step = 0, 0
 	top := r.begin("run-2", "researcher", "Who calls config.Load?", parent.ID)
+	top.Parent = body.ID
 	r.step = 1
 	inner := r.open(top, "step", "step 1")
 	phase := r.open(inner, "phase", "before_inference")

@@ -164,7 +164,7 @@ func (r *recorder) effect(phase *span, name, plugin, handler string, length floa
 		r.run.Failed++
 	}
 	r.view.Effects = append(r.view.Effects, &effect{
-		ID: r.id("e"), Run: r.run.ID, Effect: name, Plugin: plugin, Handler: handler, At: s.Start, Rev: r.rev, Error: failure, Step: r.step, Phase: phase.Phase,
+		ID: r.id("e"), Span: s.ID, Run: r.run.ID, Effect: name, Plugin: plugin, Handler: handler, At: s.Start, Rev: r.rev, Error: failure, Step: r.step, Phase: phase.Phase,
 	})
 }
 

@@ -27,7 +27,7 @@ type handler struct {
 }
 
 // Handler serves the page of a source: the page at "/", and at "/events" what it shows,
-// as server-sent events. It answers only requests that name a host of the loopback
+// as server-sent events, and at "/commit" what it asks for. It answers only requests that name a host of the loopback
 // interface, so that no name of the outside can be made to lead here, and tells
 // browsers to let no other site read or frame it.
 func Handler(source *Source) http.Handler {
@@ -41,6 +41,7 @@ func newHandler(h *handler) http.Handler {
 	mux.Handle("/{$}", files)
 	mux.Handle("/assets/", http.StripPrefix("/assets/", plain(files)))
 	mux.HandleFunc("/events", h.events)
+	mux.HandleFunc("/commit", h.commit)
 	mux.HandleFunc("/view.json", h.view)
 	return guarded(mux)
 }
@@ -108,9 +109,23 @@ func sameOrigin(r *http.Request) bool {
 	return err == nil && u.Scheme == "http" && strings.EqualFold(u.Host, r.Host)
 }
 
-// view is what a page is shown first, for other programs.
+// view is all that is known, for other programs.
 func (h *handler) view(w http.ResponseWriter, r *http.Request) {
-	text, err := json.Marshal(h.source.Recording().View())
+	answer(w, r, h.source.Recording().View())
+}
+
+// commit is the commit of an id, with the explanations that the events leave out.
+func (h *handler) commit(w http.ResponseWriter, r *http.Request) {
+	c, found := h.source.Recording().Commit(r.URL.Query().Get("id"))
+	if !found {
+		http.NotFound(w, r)
+		return
+	}
+	answer(w, r, c)
+}
+
+func answer(w http.ResponseWriter, r *http.Request, data any) {
+	text, err := json.Marshal(data)
 	if err != nil {
 		http.Error(w, "fixpoint: "+err.Error(), http.StatusInternalServerError)
 		return

@@ -74,7 +74,7 @@ func play(t testing.TB, steps int, o engine.Observer) {
 	eng := enginetest.Engine(t, config)
 	in := engine.Prompt(harmful)
 	in.RunID = "run-1"
-	_, err := eng.Run(t.Context(), engine.AgentSpec{ID: "actor", MaxRounds: steps}, in)
+	_, err := eng.Run(t.Context(), engine.AgentSpec{ID: "actor", MaxRounds: steps + 1}, in)
 	require.NoError(t, err)
 	require.NoError(t, eng.Close(t.Context()))
 }

@@ -154,6 +154,7 @@ type (
 	}
 	effect struct {
 		ID      string  `json:"id"`
+		Span    string  `json:"span,omitempty"`
 		Run     string  `json:"run"`
 		Effect  string  `json:"effect"`
 		Plugin  string  `json:"plugin"`

@@ -1,7 +1,9 @@
 // What the page is looking at: the run, the selected thing, the revision, the tab. The
 // parts of the page change it here and listen here; none calls another.
 
-/** App has the topics model, run, select, revision, tab, find and theme. */
+import { el } from './dom.js';
+
+/** App has the topics explained, model, run, select, revision, tab, find and theme. */
 export class App {
   constructor(model) {
     this.model = model;
@@ -12,6 +14,8 @@ export class App {
     this.tab = 'details';
     this.found = { query: '', filters: {}, list: [], set: new Set(), at: -1 };
     this.listeners = new Map();
+    this.explain = undefined; // fetches explanations, where the view is without them
+    this.asked = new WeakMap(); // commits whose explanations are on their way, or cannot be had
   }
 
   on(topic, listener) {
@@ -96,6 +100,21 @@ export class App {
     if (tab === this.tab) return;
     this.tab = tab;
     this.emit('tab');
+  }
+
+  /** explained asks for the explanations of a commit's changes, if they are still to come; it says in words how that went. */
+  explained(commit) {
+    const due = (commit.changes ?? []).length > 0 && this.explain && commit.changes.every((c) => c.why === undefined);
+    if (!due) return null;
+    if (!this.asked.has(commit)) {
+      this.asked.set(commit, 'waiting');
+      const { changes } = commit;
+      this.explain(commit).then((lists) => {
+        changes.forEach((change, i) => { change.why = lists[i] ?? []; });
+        this.asked.delete(commit);
+      }, () => this.asked.set(commit, 'failed')).then(() => this.emit('explained'));
+    }
+    return this.asked.get(commit) === 'failed' ? el('p', { class: 'muted small', text: 'The explanation cannot be had: the server does not answer.' }) : null;
   }
 
   /** changed tells everybody that a patch has been merged. */

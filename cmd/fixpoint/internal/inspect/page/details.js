@@ -14,6 +14,7 @@ export class Details {
     this.box = byId('panel-details');
     app.on('select', () => this.draw());
     app.on('tab', () => this.draw());
+    app.on('explained', () => this.draw(true));
     app.on('model', (what) => what.runs.has(app.run) && this.draw(true));
   }
 
@@ -115,12 +116,13 @@ export class Details {
       writes.length > 0 ? el('div', {}, el('h4', { text: 'Writes' }), ...writes.map((w) => el('div', { class: 'write' },
         el('div', {}, el('code', { class: 'given', text: slot(w.key, w.entry) }), ' ', el('span', { class: 'muted given', text: `${line(w.op, 30)} by ${owner(w.plugin, w.hook)}` })),
         w.value === undefined ? null : drawValue({ value: w.value })))) : null,
+      by ? null : this.app.explained(commit), // asks for the explanations
       by ? null : el('div', {}, ...(commit.changes ?? []).filter((c) => c.why?.length).map((c) => el('div', { class: 'write' }, el('code', { class: 'given', text: slot(c.key, c.entry) }), sentences(c.why)))),
     ];
   }
 
   #effect(effect) {
-    const span = [...this.app.model.spans.values()].find((s) => s.kind === 'effect' && s.run === effect.run && s.start === effect.at);
+    const span = this.app.model.spans.get(effect.span);
     return [
       el('h2', {}, el('span', { class: 'tag', text: 'effect' }), ' ', el('span', { class: 'given', text: line(effect.effect, 80) })),
       facts([

@@ -10,7 +10,7 @@ import { Minimap } from './minimap.js';
 import { Model } from './model.js';
 import { RunList } from './runs.js';
 import { Slider } from './slider.js';
-import { open } from './source.js';
+import { explain, open } from './source.js';
 import { StatePane } from './statepane.js';
 import { Tabs } from './tabs.js';
 import { Theme } from './theme.js';
@@ -43,12 +43,24 @@ function show(view) {
   runs.draw();
   const first = model.runs.has(run) ? run : model.order[0]?.id;
   if (first !== undefined) app.showRun(first); else timeline.build();
-  if (selected && app.thing(selected)) app.select(selected);
+  wanted = selected ?? wanted;
+  restore();
   details.draw();
   tabs.draw();
   banner();
   connection('open');
-  requestAnimationFrame(() => requestAnimationFrame(() => performance.mark('inspector-painted')));
+  painted('inspector-painted');
+  if (!model.more) painted('inspector-complete');
+}
+
+const painted = (name) => requestAnimationFrame(() => requestAnimationFrame(() => performance.mark(name)));
+
+// What was selected before the connection was lost may come late in a long view.
+let wanted;
+function restore() {
+  if (!wanted || (!app.thing(wanted) && app.model.more)) return;
+  if (app.thing(wanted)) app.select(wanted);
+  wanted = undefined;
 }
 
 function merge(patches) {
@@ -59,6 +71,8 @@ function merge(patches) {
     for (const id of changed.tops) all.tops.add(id);
   }
   app.changed(all);
+  restore();
+  if (patches.some((patch) => patch.more === false)) painted('inspector-complete');
   banner();
   connection('open');
 }
@@ -75,7 +89,7 @@ function connection(word) {
   if (word === 'lost' || word === 'ended') lost = word === 'lost';
   if (word === 'open') lost = false;
   const live = byId('live');
-  const text = lost ? 'connection lost, trying again' : app.model.live ? 'live' : 'recorded';
+  const text = lost ? 'connection lost, trying again' : app.model.more ? 'loading' : app.model.live ? 'live' : 'recorded';
   if (live.textContent !== text) live.textContent = text;
   live.classList.toggle('on', app.model.live && !lost);
   live.classList.toggle('lost', lost);
@@ -86,6 +100,7 @@ byId('follow').addEventListener('click', () => timeline.setFollow(!timeline.foll
 byId('fold').addEventListener('click', () => timeline.toggleAll());
 app.on('follow', (on) => byId('follow').setAttribute('aria-pressed', String(on)));
 
+if (byId('view').dataset.events) app.explain = explain;
 open({
   view: (view) => {
     show(view);

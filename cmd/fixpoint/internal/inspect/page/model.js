@@ -9,6 +9,7 @@ export class Model {
     this.source = view.source ?? '';
     this.zero = view.zero;
     this.live = view.live === true;
+    this.more = view.more === true; // of a long view, the rest is on its way
     this.dropped = view.dropped ?? 0;
     this.notes = [...(view.notes ?? [])];
     this.runs = new Map();
@@ -29,6 +30,7 @@ export class Model {
   apply(patch) {
     const changed = { runs: new Set(), tops: new Set() };
     if (patch.live !== undefined) this.live = patch.live === true;
+    if (patch.more !== undefined) this.more = patch.more === true;
     if (patch.dropped !== undefined) this.dropped = patch.dropped;
     for (const note of patch.notes ?? []) if (!this.notes.includes(note)) this.notes.push(note);
     for (const run of patch.runs ?? []) this.#run(run, changed);
@@ -108,6 +110,7 @@ export class Model {
   }
 
   #span(span, changed) {
+    if (span.hook === undefined && named.has(span.kind)) span.hook = span.name;
     const old = this.spans.get(span.id);
     this.#seen(span.start, span.end);
     if (old) {
@@ -198,38 +201,15 @@ export class Model {
     for (const run of this.runs.values()) if (!this.order.some((o) => o.id === run.id)) this.order.push({ id: run.id, depth: 0 });
   }
 
-  /** parentRun is the run that delegated to run: parent names it, a call of it or a span of it. */
+  /** parentRun is the run that delegated to run. */
   parentRun(run) {
-    if (run.parent === undefined) return undefined;
-    const owner = this.runs.get(run.parent) ?? this.runs.get((this.calls.get(run.parent) ?? this.spans.get(run.parent))?.run);
+    const owner = this.runs.get(run.parent);
     return owner === run ? undefined : owner;
   }
 
-  /** delegates lists the runs that a tool's body started, as far as that can be told. */
+  /** delegates lists the runs that a tool's body started. */
   delegates(span) {
-    if (span.kind !== 'body' && span.kind !== 'call') return none;
-    return [...this.runs.values()].filter((run) => {
-      if (run.id === span.run || this.parentRun(run)?.id !== span.run) return false;
-      const own = this.runSpan(run.id);
-      if (own?.parent !== undefined && this.spans.has(own.parent)) return this.ancestors(this.spans.get(own.parent)).includes(span);
-      if (run.parent === span.id || (span.call !== undefined && run.parent === span.call)) return true;
-      return run.parent === span.run && span.kind === 'body' && this.#bodyOf(run) === span;
-    });
-  }
-
-  // Where only the parent run is known, the body is one that went on when the run began: of
-  // a tool that is named after the agent, if there is one. Of tools that began at once, the
-  // first started the first run.
-  #bodyOf(run) {
-    const bodies = [];
-    for (const call of this.folder(run.parent).calls) {
-      const body = this.below(call.span).find((s) => s.kind === 'body');
-      if (body && body.start <= run.start && run.start <= (body.end ?? Infinity)) bodies.push({ body, named: call.tool.includes(run.agent) });
-    }
-    const named = bodies.filter((b) => b.named);
-    const fit = named.length > 0 ? named : bodies;
-    const beside = [...this.runs.values()].filter((r) => r.parent === run.parent && r.agent === run.agent && r.start === run.start);
-    return (fit[beside.indexOf(run)] ?? fit[0])?.body;
+    return this.below(span.id).filter((s) => s.kind === 'run').map((s) => this.runs.get(s.run)).filter(Boolean);
   }
 }
 
@@ -246,6 +226,9 @@ class Folder {
 }
 
 const none = Object.freeze([]);
+
+// What has a name that is more than that of its plugin.
+const named = new Set(['hook', 'gate', 'action']);
 
 function become(old, next) {
   if (old === next) return;

@@ -47,6 +47,7 @@ function count(model, span, found) {
 function all(model) {
   const counts = new Map();
   for (const span of model.spans.values()) {
+    if (span.kind === 'run') continue;
     const parent = model.spans.get(span.parent);
     if (parent?.kind === 'run' || !parent) {
       if (!counts.has(span.id)) counts.set(span.id, none());

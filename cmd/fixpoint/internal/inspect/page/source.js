@@ -1,6 +1,13 @@
 // Where the view comes from: from the page itself (a file, or a server that put it
 // there), else from the server's events. Patches are merged once per frame.
 
+/** explain asks the server for the explanations of a commit's changes: a list for each. */
+export function explain(commit) {
+  return fetch('commit?id=' + encodeURIComponent(commit.id))
+    .then((answer) => (answer.ok ? answer.json() : Promise.reject(new Error(answer.statusText))))
+    .then((full) => (full.changes ?? []).map((change) => change.why ?? []));
+}
+
 /** open calls on.view(view) once there is one, on.patches(list) for news, on.state(word). */
 export function open(on) {
   const given = document.getElementById('view');
@@ -20,6 +27,7 @@ function follow(url, on, have) {
   const events = new EventSource(url);
   let waiting = [];
   let frame = 0;
+  let [live, more] = [true, false];
   const flush = () => {
     frame = 0;
     const list = waiting;
@@ -33,14 +41,17 @@ function follow(url, on, have) {
     const view = JSON.parse(event.data);
     on.view(view);
     have = true;
-    if (!view.live) end();
+    [live, more] = [view.live === true, view.more === true];
+    if (!live && !more) end();
   });
   events.addEventListener('patch', (event) => {
     if (!have) return;
     const patch = JSON.parse(event.data);
     waiting.push(patch);
     if (!frame) frame = later();
-    if (patch.live === false) end();
+    live = patch.live ?? live;
+    more = patch.more ?? more;
+    if (!live && !more) end();
   });
   events.addEventListener('open', () => on.state('open'));
   events.addEventListener('error', () => {

@@ -16,6 +16,7 @@ export class StatePane {
     this.open = new Set(); // keys that are open
     app.on('revision', () => this.stale());
     app.on('tab', () => this.stale());
+    app.on('explained', () => this.stale());
     app.on('model', () => app.tab === 'state' && this.said !== this.#said() && this.stale());
   }
 
@@ -38,12 +39,13 @@ export class StatePane {
     const commit = model.commitAt(run, rev);
     const history = model.history(run);
     const changes = commit ? history.changes(commit) : [];
+    const waiting = commit ? this.app.explained(commit) : null;
     const scroll = this.box.scrollTop;
     this.box.dataset.rev = String(rev);
     replace(this.box,
       el('h2', { text: `State at revision ${rev}` }),
       el('p', { class: 'muted', text: commit ? [commit.step ? `step ${commit.step}` : '', phaseName(commit.phase), commit.round ? `round ${commit.round}` : '', commit.retry ? 'a retry\u2019s own commit' : ''].filter(Boolean).join(', ') : 'as the run began' }),
-      commit ? section(`Changed by this revision (${changes.length})`, ...changes.map((c) => this.#change(history, commit, c))) : null,
+      commit ? section(`Changed by this revision (${changes.length})`, waiting, ...changes.map((c) => this.#change(history, commit, c))) : null,
       this.#all(history, rev, new Set(changes.map((c) => c.slot?.name))));
     this.box.scrollTop = commit === this.last ? scroll : 0;
     this.last = commit;

@@ -47,8 +47,8 @@ export function phaseName(phase) {
   return text ? text[0].toUpperCase() + text.slice(1) : '';
 }
 
-// The name of a hook without one is its plugin, its phase and its number.
-const numbered = /^(?:run_start|step_start|before_inference|after_inference|tool_gate|before_tool_execute|after_tool_execute|step_end|run_end)\/(?=\d+$)/;
+// The name of a hook without one is its plugin, its phase and its number. The first needs none.
+const numbered = /^(?:run_start|step_start|before_inference|after_inference|tool_gate|before_tool_execute|after_tool_execute|step_end|run_end)\/(?:0$|(?=\d+$))/;
 
 /** owner says plugin and hook (or gate, or action) of a span or a write. */
 export function owner(plugin, hook) {
