@@ -55,6 +55,8 @@ func said(t *testing.T, args ...string) string {
 // engine has them, and what the command says of a call.
 func TestRealRun(t *testing.T) {
 	path := newWorkshop().trace(t)
+	t.Chdir(filepath.Dir(path))
+	path = filepath.Base(path) // the page shows it as it was given
 	p, rec := openTrace(t, path)
 	require.Equal(t, "recorded", value[string](p, `document.querySelector('#live').textContent`))
 	v := rec.View()
@@ -199,7 +201,8 @@ func TestRealRunLive(t *testing.T) {
 			}
 		}
 	}
-	path := filepath.Join(t.TempDir(), "live.jsonl")
+	t.Chdir(t.TempDir())
+	path := "rename.jsonl"
 	file, err := os.Create(path)
 	require.NoError(t, err)
 	tr := trace.New(trace.Options{Lines: file})
