@@ -334,6 +334,7 @@ var provedCapabilities = map[string]string{
 	"B1":  "conflicts per table entry",
 	"B2":  "explain who wrote a key, where, and what lost",
 	"B3":  "state at a revision, diff, fork, replay",
+	"B4":  "the inspector, and the Chrome trace-event export",
 	"B5":  "an approval is bound to a fingerprint of the exact arguments",
 	"B6":  "a crash-safe store with leases: nothing acknowledged lost, nothing committed run twice",
 	"B7":  "effects with stable ids, and an outbox for those that must not be lost",
