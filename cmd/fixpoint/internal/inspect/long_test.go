@@ -3,48 +3,13 @@
 package inspect_test
 
 import (
-	"math"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/inspect"
 )
 
 // mostNodes bounds what the page has in the document, however long a run is.
 const mostNodes = 4000
-
-// Capability B4. A run of 1,000 steps opens in two seconds, counted from the navigation to
-// the first painted timeline, served or from a disk; scrolling through all of it keeps the
-// document small.
-func TestLongRunOpensQuickly(t *testing.T) {
-	v := longView(1000)
-	require.Greater(t, len(v.Spans), 55_000)
-	s := serve(t, v)
-	html, err := inspect.SingleFile(marshal(t, v))
-	require.NoError(t, err)
-	file := filepath.Join(t.TempDir(), "long.html")
-	require.NoError(t, os.WriteFile(file, html, 0o600))
-	for name, url := range map[string]string{"served": s.URL, "file": "file://" + filepath.ToSlash(file)} {
-		t.Run(name, func(t *testing.T) {
-			p := newTab(t, url)
-			p.size(1440, 900)
-			// Others may use the machine while this runs: the best of five counts.
-			best := math.Inf(1)
-			for try := 0; try < 5 && best >= 2000; try++ {
-				p.open(url)
-				best = min(best, value[float64](p, `performance.getEntriesByName('inspector-painted')[0].startTime`))
-				t.Logf("%d spans, %d MB: painted %.0f ms after the navigation began", len(v.Spans), len(html)>>20, best)
-			}
-			require.Less(t, best, 2000.0, "milliseconds")
-			require.Positive(t, value[int](p, `document.querySelectorAll('.bar').length`), "it can be used")
-			p.shot("long-" + name)
-			scrollThrough(p)
-		})
-	}
-}
 
 // scrollThrough goes to the end in 200 strides, drawing at each.
 func scrollThrough(p *tab) {
