@@ -121,8 +121,8 @@ function laneWords(model, phase, block, lane) {
   } else if (last !== first) {
     if (first.status !== 'conflict') out.push(el('span', { class: 'warn', text: '\u21bb retried' }));
   } else if (first.status === 'ok') {
-    const keys = written(model, phase, lane);
-    if (keys.length > 0) out.push(el('span', { class: 'given', text: 'wrote ' + keys.join(', '), title: keys.join(', ') }));
+    const did = outcome(model, phase, lane);
+    if (did) out.push(el('span', { class: 'given', text: did, title: did }));
     else if (last.text) out.push(el('span', { class: 'given muted', text: line(last.text, 200), title: line(last.text, 1000) }));
     else if (last.kind === 'effect') out.push(el('span', { class: 'muted', text: 'delivered' }));
     else if (last.kind === 'hook') out.push(el('span', { class: 'muted', text: 'nothing to write' }));
@@ -130,15 +130,26 @@ function laneWords(model, phase, block, lane) {
   return out;
 }
 
-function written(model, phase, lane) {
+// outcome says what the command of a lane's hook did. The engine keeps scheduled actions
+// and the number of effects in keys of its own, which nobody asked for.
+function outcome(model, phase, lane) {
   const keys = new Set();
+  const actions = [];
+  let effects = 0;
   for (const commit of model.commitsOf(phase.id)) {
     if (commit.round > 0) continue;
     for (const write of commit.writes ?? []) {
-      if (write.plugin === lane.plugin && (write.hook === undefined || lane.hook === undefined || write.hook === lane.hook)) keys.add(slot(write.key, write.entry));
+      if (write.plugin !== lane.plugin || (write.hook !== undefined && lane.hook !== undefined && write.hook !== lane.hook)) continue;
+      if (write.key === 'fixpoint.queue') actions.push(line(String(write.value?.action?.name ?? 'an action'), 100));
+      else if (write.key === 'fixpoint.effects') effects += Number(write.value) || 0;
+      else if (write.key !== 'fixpoint.last_id') keys.add(slot(write.key, write.entry));
     }
   }
-  return [...keys];
+  const parts = [];
+  if (keys.size > 0) parts.push('wrote ' + [...keys].join(', '));
+  if (actions.length > 0) parts.push('scheduled ' + actions.join(', '));
+  if (effects > 0) parts.push('emitted ' + count(effects, 'effect'));
+  return parts.join('; ');
 }
 
 function drawRounds(model, node, block, mark) {
