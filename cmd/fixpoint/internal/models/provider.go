@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 
+	"github.com/ddd26017/fixpoint/contrib/model/anthropic"
+	"github.com/ddd26017/fixpoint/contrib/model/gemini"
 	"github.com/ddd26017/fixpoint/contrib/model/openai"
 	"github.com/ddd26017/fixpoint/inference"
 )
@@ -12,8 +14,10 @@ import (
 // provider is a service with models, and how to make one.
 type provider struct {
 	name string
-	// key and endpoint are the environment variables for the provider's own service.
-	key, endpoint string
+	// keys and endpoint are the environment variables for the provider's own service. Of the
+	// keys the first one counts.
+	keys     []string
+	endpoint string
 	// apis are what Service.API may be, besides "".
 	apis []string
 	make func(c connection) (inference.Model, error)
@@ -30,12 +34,28 @@ type connection struct {
 // providers are all that there are, by name.
 var providers = []provider{
 	{
-		name: openai.Name, key: openai.EnvKey, endpoint: openai.EnvBaseURL,
+		name: openai.Name, keys: []string{openai.EnvKey}, endpoint: openai.EnvBaseURL,
 		apis: []string{string(openai.Responses), string(openai.ChatCompletions)},
 		make: func(c connection) (inference.Model, error) {
 			return openai.New(openai.Options{
 				BaseURL: c.endpoint, Key: c.key, Header: c.header, OldMaxTokens: c.oldMaxTokens, API: openai.API(c.api),
 			})
+		},
+	},
+	{
+		name: anthropic.Name, keys: []string{anthropic.EnvKey}, endpoint: anthropic.EnvBaseURL,
+		make: func(c connection) (inference.Model, error) {
+			o := anthropic.Options{BaseURL: c.endpoint, Key: c.key, Header: c.header}
+			if c.endpoint == "" {
+				o.Cache = anthropic.CacheFiveMinutes // an agent sends the same beginning again and again
+			}
+			return anthropic.New(o)
+		},
+	},
+	{
+		name: gemini.Name, keys: []string{gemini.EnvKey, gemini.EnvOtherKey}, endpoint: gemini.EnvBaseURL,
+		make: func(c connection) (inference.Model, error) {
+			return gemini.New(gemini.Options{BaseURL: c.endpoint, Key: c.key, Header: c.header})
 		},
 	},
 }

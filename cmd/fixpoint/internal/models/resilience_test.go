@@ -3,7 +3,6 @@ package models_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"iter"
 	"strings"
 	"testing"
@@ -15,11 +14,6 @@ import (
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/inference/resilient"
 )
-
-// plainFault tells faults without their places.
-func plainFault(_ int, field, format string, args ...any) error {
-	return fmt.Errorf(field+": "+format, args...)
-}
 
 // streamed gives what a function says in one piece.
 type streamed func() (inference.Response, error)
@@ -50,7 +44,7 @@ func guarded(t *testing.T, section inference.JSON, scripts map[string]inference.
 		spec.Sections = map[string]inference.JSON{models.Section.Name(): section}
 	}
 	other := engine.AgentSpec{ID: "y", ModelID: "script:a"} // has what the first one says
-	made, err := source.Make([]engine.AgentSpec{other, spec}, plainFault)
+	made, err := source.Make([]engine.AgentSpec{other, spec}, fault)
 	return made["script:a"], err
 }
 

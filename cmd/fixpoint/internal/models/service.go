@@ -1,6 +1,7 @@
 package models
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -109,7 +110,9 @@ func (s Service) connect(name string, env func(string) string) (connection, erro
 			return c, fmt.Errorf("the key of %s is missing: set the environment variable %s, which key_from names", name, s.KeyFrom)
 		}
 	case s.Endpoint == "":
-		c.key = env(p.key)
+		for _, variable := range p.keys {
+			c.key = cmp.Or(c.key, env(variable))
+		}
 	}
 	for _, header := range slices.Sorted(maps.Keys(s.HeadersFrom)) {
 		value := strings.TrimSpace(env(s.HeadersFrom[header]))
@@ -124,7 +127,7 @@ func (s Service) connect(name string, env func(string) string) (connection, erro
 	if c.endpoint == "" {
 		c.endpoint = env(p.endpoint)
 		if c.key == "" && c.endpoint == "" && len(c.header) == 0 {
-			return c, fmt.Errorf("there is no key for %s: set the environment variable %s, or name an endpoint in %s or in the section providers", name, p.key, p.endpoint)
+			return c, fmt.Errorf("there is no key for %s: set the environment variable %s, or name an endpoint in %s or in the section providers", name, p.keys[0], p.endpoint)
 		}
 	}
 	return c, nil
