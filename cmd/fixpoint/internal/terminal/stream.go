@@ -41,7 +41,7 @@ type progress struct {
 func (v *View) Tell(label, text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.notes = append(v.notes, note{label: label, text: text})
+	v.notes = append(v.notes, note{label: label, text: clip(clean(text), 400)})
 	if len(v.answers) > 0 || len(v.tools) > 0 {
 		v.tellNotes()
 	}

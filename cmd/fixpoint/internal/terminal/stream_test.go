@@ -138,6 +138,7 @@ func TestTell(t *testing.T) {
 	v.Observe(engine.InferenceChunk{Header: h, Text: " line."})
 	v.Observe(engine.InferenceFinished{Header: h, Text: "Half a line."})
 	v.Tell("server", "gone")
+	v.Tell("server", strings.Repeat("x", 1000))
 	v.Observe(engine.StepFinished{Header: h})
-	require.Equal(t, "    retry    early\n    model    Half a\n    retry    again\uFFFD[2J\n              line.\n    model    asks for nothing more (0 tokens)\n   server    gone\n", out.String())
+	require.Equal(t, "    retry    early\n    model    Half a\n    retry    again\uFFFD[2J\n              line.\n    model    asks for nothing more (0 tokens)\n   server    gone\n   server    "+strings.Repeat("x", 399)+"…\n", out.String())
 }
