@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,8 +52,55 @@ func completed(store *string) cobra.CompletionFunc {
 	}
 }
 
+// known reports what is wrong with a trace that its first bytes tell.
+func (p past) known() error {
+	info, err := os.Stat(p.trace)
+	switch {
+	case p.store != "" || err != nil:
+		return nil // what is wrong with it is told by who opens it
+	case info.IsDir():
+		return usageError{fmt.Errorf("fixpoint: %s is a folder; name the file of a trace, or a store with --store %s", p.trace, p.trace)}
+	case !info.Mode().IsRegular():
+		return nil
+	}
+	file, err := os.Open(p.trace)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	var begin [2]byte
+	if _, err := io.ReadFull(file, begin[:]); err == nil && begin == [2]byte{0x1f, 0x8b} {
+		return usageError{fmt.Errorf("fixpoint: %s is compressed; uncompress it first, as with gunzip", p.trace)}
+	}
+	return nil
+}
+
+// spare reports whether a file that is to be written is one that is to be read.
+func (p past) spare(file string) error {
+	to, err := os.Stat(file)
+	if err != nil {
+		return nil
+	}
+	if to.IsDir() {
+		return usageError{fmt.Errorf("fixpoint: --html: %s is a folder; name a file", file)}
+	}
+	from := []string{p.trace}
+	if p.store != "" {
+		from = kept.Files(p.store)
+	}
+	for _, name := range from {
+		if info, err := os.Stat(name); err == nil && os.SameFile(info, to) {
+			return usageError{fmt.Errorf("fixpoint: --html: %s is what is to be shown; name another file", file)}
+		}
+	}
+	return nil
+}
+
 // read reads all there is by now.
 func (p past) read(ctx context.Context) (*recording.Recording, error) {
+	if err := p.known(); err != nil {
+		return nil, err
+	}
 	if p.store != "" {
 		rec, err := inspector.ReadStore(ctx, p.store)
 		return rec, pastFault(err)
@@ -130,6 +178,9 @@ func (f inspectFlags) write(ctx context.Context, p past, stdio IO) error {
 	if f.html == "" {
 		return usageError{errors.New("fixpoint: --html needs a file, or - for standard output")}
 	}
+	if err := p.spare(f.html); err != nil {
+		return err
+	}
 	rec, err := p.read(ctx)
 	if err != nil {
 		return err
@@ -153,8 +204,17 @@ func (f inspectFlags) write(ctx context.Context, p past, stdio IO) error {
 	return err
 }
 
-// replaceFile writes a file as a whole: who reads it sees the old one or the new one.
+// replaceFile writes a file as a whole: who reads it sees the old one or the new one. A
+// pipe or a device is written to and stays what it is.
 func replaceFile(file string, content []byte) error {
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() {
+		to, err := os.OpenFile(file, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		_, err = to.Write(content)
+		return errors.Join(err, to.Close())
+	}
 	draft, err := os.CreateTemp(filepath.Dir(file), ".fixpoint-*.draft")
 	if err != nil {
 		return err
@@ -171,6 +231,9 @@ func replaceFile(file string, content []byte) error {
 
 // serve shows the page until ctx ends.
 func (f inspectFlags) serve(ctx context.Context, p past, stdio IO) error {
+	if err := p.known(); err != nil {
+		return err
+	}
 	l, err := inspector.Listen(ctx, f.addr)
 	if err != nil {
 		return usageError{fmt.Errorf("fixpoint: --addr: %w", err)}
