@@ -55,7 +55,8 @@ type Options struct {
 	// Names translates the names of models in requests, as of an agent's model_id, to those of the service. A name
 	// that is not in it is sent as it is.
 	Names map[string]string
-	// HTTPClient sends the requests; nil is [http.DefaultClient]. It needs no time limit: contexts have those.
+	// HTTPClient sends the requests; nil is [http.DefaultClient]. It needs no time limit: contexts have those. Unless
+	// it has a CheckRedirect of its own, redirects to other hosts are failures.
 	HTTPClient *http.Client
 	// Header is sent too, such as "OpenAI-Project", or "api-key" with a service that wants its key there.
 	Header http.Header
@@ -109,7 +110,7 @@ func New(o Options) (*Model, error) {
 	if key != "" {
 		settings = append(settings, option.WithAPIKey(key))
 	}
-	settings = append(settings, option.WithHTTPClient(cmp.Or(o.HTTPClient, http.DefaultClient)))
+	settings = append(settings, option.WithHTTPClient(staying(cmp.Or(o.HTTPClient, http.DefaultClient))))
 	for _, name := range slices.Sorted(maps.Keys(o.Header)) {
 		for i, value := range o.Header[name] {
 			if i == 0 {
@@ -127,6 +128,22 @@ func New(o Options) (*Model, error) {
 		responses: responses.NewResponseService(settings...),
 		chat:      sdk.NewChatCompletionService(settings...),
 	}, nil
+}
+
+// staying returns the client, which follows no redirect to another host: it would get what is in Options.Header, of
+// whose keys net/http knows nothing.
+func staying(client *http.Client) *http.Client {
+	if client.CheckRedirect != nil {
+		return client
+	}
+	c := *client
+	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
+		if from := via[0].URL; r.URL.Host != from.Host || r.URL.Scheme != from.Scheme || len(via) >= 10 {
+			return http.ErrUseLastResponse
+		}
+		return nil
+	}
+	return &c
 }
 
 // Generate asks for an answer in one piece. Errors are [*resilient.Failure].

@@ -263,20 +263,3 @@ func TestErrorsWithGoodStatus(t *testing.T) {
 		}
 	}
 }
-
-// TestRedirect: a key does not follow to another host.
-func TestRedirect(t *testing.T) {
-	other, asked := endpoint(t, openai.Options{}, yes)
-	_ = other
-	target := ""
-	m, _ := endpoint(t, openai.Options{Key: "secret-key"}, func(w http.ResponseWriter, _ []byte) {
-		w.Header().Set("Location", target)
-		w.WriteHeader(http.StatusTemporaryRedirect)
-	})
-	target = "http://elsewhere.invalid/v1/responses"
-	_, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
-	require.Error(t, err)
-	require.NotContains(t, err.Error(), "secret-key")
-	header, _ := asked()
-	require.Nil(t, header)
-}
