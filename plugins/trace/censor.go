@@ -47,8 +47,7 @@ func (b bounds) allow(n int) bool {
 }
 
 // mayHide reports whether a line may have a member that is hidden: one of their names
-// before a quotation mark. A name that is written with escapes is not found; suspects
-// finds those.
+// before a quotation mark, or one that is not written plainly.
 func (c *censor) mayHide(line []byte) bool {
 	if len(c.members) == 0 {
 		return false
@@ -60,6 +59,9 @@ func (c *censor) mayHide(line []byte) bool {
 		}
 		at += next
 		end := at
+		if c.disguised(line, at) {
+			return true
+		}
 		for end > 0 && line[end-1] != '"' && plainByte(line[end-1]) == 0 {
 			end--
 		}
@@ -71,24 +73,6 @@ func (c *censor) mayHide(line []byte) bool {
 			}
 		}
 	}
-}
-
-// endsWith reports whether a text ends with a plain name.
-func endsWith(text []byte, name string) bool {
-	i := len(name)
-	for at := len(text) - 1; at >= 0 && i > 0; at-- {
-		b := plainByte(text[at])
-		if b == 0 {
-			if text[at] == '"' {
-				return false
-			}
-			continue
-		}
-		if i--; b != name[i] {
-			return false
-		}
-	}
-	return i == 0
 }
 
 // narrowest is how short the bounds may become to make an event fit.
@@ -186,6 +170,7 @@ func (s *shape) member(name []byte) *shape {
 
 func (p *pass) members(s *shape, depth int) {
 	p.put(1)
+	var pair namedValue
 	for first := true; ; first = false {
 		switch p.peek() {
 		case '}':
@@ -227,28 +212,25 @@ func (p *pass) members(s *shape, depth int) {
 		if p.err != nil {
 			return
 		}
-		if hide && worthHiding(p.out[begin:]) {
-			p.out, p.changed = append(p.out[:begin], hiddenValue...), true
+		if hide {
+			p.hideFrom(begin)
+		} else if s.is(free) {
+			pair.member(p, raw, begin)
 		}
 	}
 }
 
-// worthHiding reports whether a value tells something.
-func worthHiding(value []byte) bool {
-	switch string(value) {
-	case "null", "true", "false", `""`, "{}", "[]", hiddenValue:
-		return false
-	}
-	return true
-}
-
 func (p *pass) elements(s *shape, depth int) {
 	p.put(1)
+	begin, n, named, flag := 0, 0, false, false // of the last element
 	for first := true; ; first = false {
 		switch b := p.peek(); {
 		case p.err != nil:
 			return
 		case b == ']':
+			if n == 2 && named {
+				p.hideFrom(begin) // a pair of a name and a value
+			}
 			p.put(1)
 			return
 		case b == ',' && !first:
@@ -261,8 +243,20 @@ func (p *pass) elements(s *shape, depth int) {
 		if s != nil {
 			element = s.element
 		}
+		begin = len(p.out)
 		if p.root(s, element, depth+1); p.err != nil {
 			return
+		}
+		if n++; !s.is(free) {
+			continue
+		}
+		if flag {
+			p.hideFrom(begin) // what a flag of a command is set to
+		}
+		value := p.out[begin:]
+		secret := p.namesSecret(value)
+		if flag = secret && bytes.HasPrefix(value, []byte(`"-`)) && bytes.IndexByte(value, '=') < 0; n == 1 {
+			named = secret
 		}
 	}
 }

@@ -148,7 +148,7 @@ func (c *censor) writes(all []engine.Write) []engine.Write {
 	for i := range all {
 		w := &all[i]
 		switch {
-		case c.hidesKey(w.Key):
+		case c.hidesWrite(w):
 			w.Value = hiddenValue
 		case w.Update.Op() != "":
 			w.Value = argument(w.Update)

@@ -213,7 +213,7 @@ func (e *encoder) write(w *engine.Write) {
 	e.maybe(`,"entry":`, w.Entry)
 	e.text(`,"op":`, w.Op)
 	switch {
-	case e.hidesKey(w.Key):
+	case e.hidesWrite(w):
 		e.put(`,"value":` + hiddenValue)
 	case w.Update.Op() != "":
 		e.argument(`,"value":`, w.Update)

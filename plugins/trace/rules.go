@@ -5,7 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/internal/redact"
 )
 
@@ -116,23 +119,33 @@ var plainDefaults = func() (plain []string) {
 	return plain
 }()
 
-// plainName is a name in small letters and digits only.
+// plainName is a name in small letters and digits only. Letters that encoding/json takes
+// for others are those.
 func plainName(name string) string {
 	plain := make([]byte, 0, 64)
-	for i := range len(name) {
-		if b := plainByte(name[i]); b != 0 {
-			plain = append(plain, b)
+	for i, r := range name {
+		switch {
+		case r < utf8.RuneSelf:
+			if b := plainByte(name[i]); b != 0 {
+				plain = append(plain, b)
+			}
+		case r == '\u212a':
+			plain = append(plain, 'k')
+		case r == '\u017f':
+			plain = append(plain, 's')
+		case unicode.IsLetter(r) || unicode.IsDigit(r):
+			plain = utf8.AppendRune(plain, unicode.ToLower(r))
 		}
 	}
 	return string(plain)
 }
 
-// plainByte is a byte as plain names have it, 0 if they do not.
+// plainByte is an ASCII byte as plain names have it, 0 if they do not.
 func plainByte(b byte) byte {
 	switch {
 	case b >= 'A' && b <= 'Z':
 		return b + 'a' - 'A'
-	case b >= 'a' && b <= 'z', b >= '0' && b <= '9', b >= 0x80:
+	case b >= 'a' && b <= 'z', b >= '0' && b <= '9':
 		return b
 	}
 	return 0
@@ -140,10 +153,15 @@ func plainByte(b byte) byte {
 
 // hidesKey reports whether the values of a state key are hidden.
 func (c *censor) hidesKey(key string) bool {
-	return slices.ContainsFunc(c.keys, func(pattern string) bool {
+	return c.hidesMember(key) || slices.ContainsFunc(c.keys, func(pattern string) bool {
 		ok, err := path.Match(pattern, key)
 		return ok || err != nil
 	})
+}
+
+// hidesWrite reports whether what a write says of a value is hidden.
+func (c *censor) hidesWrite(w *engine.Write) bool {
+	return c.hidesKey(w.Key) || w.Entry != "" && c.hidesMember(w.Entry)
 }
 
 // hidesMember reports whether the values of members of the name are hidden.
