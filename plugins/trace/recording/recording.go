@@ -3,6 +3,7 @@ package recording
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
@@ -35,9 +36,10 @@ type Recording struct {
 	kinds   map[string]keyKind
 	sorts   map[string][]*run // runs whose base has a key that may turn out to be a table
 
-	log    []ref  // what changed, one entry for each change that somebody may have to hear of
-	served uint64 // the latest cursor that was given out
-	told   uint64 // version of the notes and the other members of the view itself
+	ruled  atomic.Bool // what is added was written by rules
+	log    []ref       // what changed, one entry for each change that somebody may have to hear of
+	served uint64      // the latest cursor that was given out
+	told   uint64      // version of the notes and the other members of the view itself
 }
 
 // ref is an item that changed.
@@ -83,12 +85,20 @@ func (r *Recording) Observe(e engine.Event) {
 	r.take(e)
 }
 
-// Add takes in a line of a trace.
+// Add takes in a line of a trace. Until one says that it is a trace, and so was written by
+// rules, events are treated as by Observe.
 func (r *Recording) Add(l trace.Line) {
+	e := l.Event
+	if e != nil && !r.ruled.Load() {
+		e = trace.Detailed(e, trace.Rules{})
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if l.Event != nil {
-		r.take(l.Event)
+	if l.Version > 0 {
+		r.ruled.Store(true)
+	}
+	if e != nil {
+		r.take(e)
 	}
 	if l.Dropped > 0 {
 		r.lost += min(l.Dropped, most-r.lost)

@@ -3,6 +3,7 @@ package cli_test
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -66,5 +67,17 @@ func TestFilesThatAreNoTraces(t *testing.T) {
 			require.Contains(t, got.err, says, "%v", args)
 			require.Empty(t, got.out)
 		}
+	}
+}
+
+// A trace is for those who may read what the model read.
+func TestTraceFilesAreTheirOwnersAlone(t *testing.T) {
+	trace := filepath.Join(t.TempDir(), "trace.jsonl")
+	got := fixpoint(t, "", "run", agent, "--dir", garden(t), "--trace", trace, "-q", "--yes")
+	require.Equal(t, cli.ExitOK, got.code, got.err)
+	info, err := os.Stat(trace)
+	require.NoError(t, err)
+	if runtime.GOOS != "windows" {
+		require.Equal(t, os.FileMode(0o600), info.Mode().Perm())
 	}
 }

@@ -56,7 +56,8 @@ type traceFile struct {
 }
 
 func newTraceFile(name string) (*traceFile, error) {
-	file, err := os.Create(name)
+	// It has much of what the model was told. A file that is there keeps its mode.
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, usageError{fmt.Errorf("fixpoint: --trace: %w", err)}
 	}
