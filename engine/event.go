@@ -113,7 +113,7 @@ type HookFinished struct {
 	Calls    int           `json:"calls"` // 1, or more when it was run again after a conflict
 	Error    string        `json:"error,omitzero"`
 	Slow     bool          `json:"slow,omitzero"`  // took longer than Limits.SlowHook
-	Began    time.Time     `json:"began,omitzero"` // the first call; zero if it was given up on
+	Began    time.Time     `json:"began,omitzero"` // the first call; zero if the run ended while it ran
 	Duration time.Duration `json:"duration_ns"`    // of all its calls
 	Retries  []Retry       `json:"retries,omitempty"`
 }
@@ -181,7 +181,7 @@ type ActionFinished struct {
 	By       string        `json:"by,omitempty"`     // the plugin whose gate replaced or cancelled it
 	Reason   string        `json:"reason,omitempty"` // that the gate gave
 	Error    string        `json:"error,omitzero"`
-	Began    time.Time     `json:"began,omitzero"` // zero if it was not called or given up on
+	Began    time.Time     `json:"began,omitzero"` // zero if it was not called, or the run ended while it ran
 	Duration time.Duration `json:"duration_ns"`
 	Retries  []Retry       `json:"retries,omitempty"`
 }
@@ -209,7 +209,7 @@ type GateVoted struct {
 	Reason   string        `json:"reason,omitzero"`
 	Edits    bool          `json:"edits,omitzero"`
 	Error    string        `json:"error,omitzero"`
-	Began    time.Time     `json:"began,omitzero"` // zero if it was given up on
+	Began    time.Time     `json:"began,omitzero"` // zero if the run ended while it was asked
 	Duration time.Duration `json:"duration_ns"`
 }
 
