@@ -196,7 +196,7 @@ func writesOf(batches ...state.Batch) []Write {
 
 // conflict tells that a batch lost.
 func (r *run) conflict(sc scene, c *state.ConflictError, lost state.Batch, fate string) {
-	r.stats.conflicts.Add(1)
+	r.stats.count(func(s *Stats) { s.Conflicts++ })
 	if r.watched() {
 		r.emit(sc, func(h Header) Event {
 			return Conflict{Header: h, Key: c.Key, Entry: c.Entry, Winner: c.Winner, Loser: c.Loser,

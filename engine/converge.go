@@ -278,7 +278,7 @@ func (r *run) undelivered(ctx context.Context) error {
 	if len(left) == 0 {
 		return nil
 	}
-	r.stats.dead.Add(int64(len(left)))
+	r.stats.count(func(s *Stats) { s.DeadLetters += len(left) })
 	for _, q := range left {
 		r.actionDone(scene{}, ActionReport{ID: q.ID, Action: q.Action.Name(), Plugin: q.Plugin, Status: ActionUndelivered,
 			Err: fmt.Errorf("engine: the run ended before %s came again", q.Action.Phase())}, time.Time{})

@@ -76,10 +76,12 @@ func (r *run) closeOpen(ctx context.Context) error {
 
 func (r *run) result(end ending) *Result {
 	snap := r.th.store.Snapshot()
+	r.stats.mu.Lock()
+	defer r.stats.mu.Unlock()
 	res := &Result{
 		Run: r.info.ID, Thread: r.th.id, Agent: r.agent.Load().spec.ID,
 		Status: lifecycle(snap).Status, Reason: end.reason, Detail: end.detail, Err: end.err,
-		Steps: r.step(), Usage: Usage.Get(snap), Stats: r.stats.read(),
+		Steps: r.step(), Usage: Usage.Get(snap), Stats: r.stats.Stats,
 		Elapsed: r.now().Sub(r.info.Started),
 	}
 	for i := Transcript.Get(snap).Len() - 1; i >= 0; i-- {

@@ -126,7 +126,7 @@ func (r *run) gather(ctx context.Context, sc scene, t *tier, rep *Report) (stop 
 	if ctx.Err() == nil { // else nobody knows how long those took that were given up on
 		t.pace.Learn(took)
 	}
-	count(&r.stats.hooks, calls)
+	r.stats.count(func(s *Stats) { s.Hooks += calls })
 	rep.Commits += g.commits
 	rep.Retries += g.retries
 	if sc.told || r.watched() {

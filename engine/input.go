@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
@@ -72,40 +72,32 @@ type Stats struct {
 
 // stats collects Stats while a run goes on, also from phases run by others.
 type stats struct {
-	hooks, conflicts, retries, actions, rounds, maxRounds, dead, commits, calls atomic.Int64
-	effectsDelivered, effectsFailed                                             atomic.Int64
+	mu sync.Mutex
+	Stats
+}
+
+// count changes the statistics. It must not call anybody.
+func (s *stats) count(change func(*Stats)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(&s.Stats)
 }
 
 func (s *stats) add(rep *Report) {
-	for _, a := range rep.Actions {
-		switch a.Status {
-		case ActionDone:
-			s.actions.Add(1)
-		case ActionDead, ActionUndelivered:
-			s.dead.Add(1)
+	s.count(func(s *Stats) {
+		for _, a := range rep.Actions {
+			switch a.Status {
+			case ActionDone:
+				s.Actions++
+			case ActionDead, ActionUndelivered:
+				s.DeadLetters++
+			}
 		}
-	}
-	count(&s.retries, rep.Retries)
-	count(&s.rounds, rep.Rounds)
-	count(&s.commits, rep.Commits)
-	rounds, most := int64(rep.Rounds), s.maxRounds.Load()
-	for ; rounds > most && !s.maxRounds.CompareAndSwap(most, rounds); most = s.maxRounds.Load() {
-	}
-}
-
-func count(to *atomic.Int64, n int) {
-	if n != 0 {
-		to.Add(int64(n))
-	}
-}
-
-func (s *stats) read() Stats {
-	return Stats{
-		Hooks: int(s.hooks.Load()), Conflicts: int(s.conflicts.Load()), Retries: int(s.retries.Load()),
-		Actions: int(s.actions.Load()), Rounds: int(s.rounds.Load()), MaxRounds: int(s.maxRounds.Load()),
-		DeadLetters: int(s.dead.Load()), Commits: int(s.commits.Load()), ToolCalls: int(s.calls.Load()),
-		EffectsDelivered: int(s.effectsDelivered.Load()), EffectsFailed: int(s.effectsFailed.Load()),
-	}
+		s.Retries += rep.Retries
+		s.Rounds += rep.Rounds
+		s.Commits += rep.Commits
+		s.MaxRounds = max(s.MaxRounds, rep.Rounds)
+	})
 }
 
 // Events runs the agent on a new thread and yields its events as they happen. The

@@ -232,11 +232,13 @@ func (r *run) effectDone(o effects.Outcome) {
 		return // deliver sees to it
 	}
 	r.outlet().over(o)
-	if o.Err != nil {
-		r.stats.effectsFailed.Add(1)
-	} else {
-		r.stats.effectsDelivered.Add(1)
-	}
+	r.stats.count(func(s *Stats) {
+		if o.Err != nil {
+			s.EffectsFailed++
+		} else {
+			s.EffectsDelivered++
+		}
+	})
 	if r.out == nil {
 		return
 	}

@@ -147,7 +147,7 @@ func (r *run) conclude(ctx context.Context, p *passage) (waits bool, err error) 
 				r.forget(settle, a.Answer.Handle)
 			}
 		}
-		r.stats.calls.Add(1)
+		r.stats.count(func(s *Stats) { s.ToolCalls++ })
 		r.emit(p.sc, func(h Header) Event {
 			return ToolFinished{Header: h, Call: p.sc.call.Call, Result: result, Duration: p.took}
 		})

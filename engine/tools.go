@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/gate"
@@ -34,10 +35,19 @@ type passage struct {
 // call into the transcript, in call order, whatever happened. It reports whether
 // a call waits for an answer.
 func (r *run) tools(ctx context.Context, calls []inference.ToolCall) (waiting bool, err error) {
-	if r.agent.Load().spec.ToolExecution == ToolsParallel && len(calls) > 1 {
-		waiting, err = r.parallelTools(ctx, calls)
-	} else {
-		waiting, err = r.sequentialTools(ctx, calls)
+	together := 1
+	if r.agent.Load().spec.ToolExecution == ToolsParallel {
+		together = len(calls)
+	}
+	for group := range slices.Chunk(calls, together) {
+		if err = context.Cause(ctx); err != nil || r.ended() {
+			break
+		}
+		var waits bool
+		if waits, err = r.toolGroup(ctx, group); err != nil {
+			break
+		}
+		waiting = waiting || waits
 	}
 	if err == nil && waiting && !r.ended() {
 		return true, nil
@@ -46,50 +56,9 @@ func (r *run) tools(ctx context.Context, calls []inference.ToolCall) (waiting bo
 	return false, errors.Join(err, r.closeCalls(ctx, calls))
 }
 
-func (r *run) sequentialTools(ctx context.Context, calls []inference.ToolCall) (waiting bool, err error) {
-	for _, call := range calls {
-		if ctx.Err() != nil || r.ended() {
-			return waiting, context.Cause(ctx)
-		}
-		p, err := r.prepare(ctx, call)
-		if err != nil {
-			return waiting, err
-		}
-		if p == nil {
-			continue
-		}
-		if p.waits {
-			waiting = true
-			continue
-		}
-		if p.err != nil {
-			_, err := r.conclude(ctx, p)
-			return waiting, errors.Join(p.err, err)
-		}
-		if p.tool != nil {
-			if err := r.runBodies(ctx, []*passage{p}); err != nil {
-				return waiting, err
-			}
-			if err := r.converse(ctx, p); err != nil {
-				return waiting, err
-			}
-			if p.waits {
-				waiting = true
-				continue
-			}
-		}
-		waits, err := r.conclude(ctx, p)
-		if err != nil {
-			return waiting, err
-		}
-		waiting = waiting || waits
-	}
-	return waiting, nil
-}
-
-// parallelTools decides about every call first, in call order, then runs the
-// bodies at the same time on one snapshot and merges their commands like hooks'.
-func (r *run) parallelTools(ctx context.Context, calls []inference.ToolCall) (waiting bool, err error) {
+// toolGroup decides about every call first, in call order, then runs the bodies at
+// the same time on one snapshot and merges their commands like hooks'.
+func (r *run) toolGroup(ctx context.Context, calls []inference.ToolCall) (waiting bool, err error) {
 	var all, bodies []*passage
 	for _, call := range calls {
 		if ctx.Err() != nil || r.ended() {

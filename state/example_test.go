@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -256,7 +257,7 @@ func ExampleMap() {
 
 func ExampleProfileKey() {
 	ctx := context.Background()
-	profiles := state.NewMemProfiles()
+	profiles := enginetest.NewProfiles()
 	theme := state.NewProfileKey("theme", state.Options[string]{Initial: func() string { return "light" }})
 	fmt.Println(theme.Get(ctx, profiles, "ann"))
 	must(theme.Update(ctx, profiles, "ann", func(string) string { return "dark" }))

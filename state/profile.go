@@ -1,12 +1,10 @@
 package state
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 )
 
 // ProfileStore keeps values that belong to a user or an installation and not
@@ -157,39 +155,4 @@ func (k ProfileKey[V]) next(raw []byte, fn func(V) V) (next V, form []byte, err 
 		return json.Marshal(saved{k.d.o.Version, value})
 	})
 	return next, form, err
-}
-
-// NewMemProfiles returns a ProfileStore that keeps everything in memory.
-func NewMemProfiles() ProfileStore { return &memProfiles{values: make(map[[2]string]memProfile)} }
-
-type memProfiles struct {
-	mu     sync.Mutex
-	values map[[2]string]memProfile
-}
-
-type memProfile struct {
-	raw     []byte
-	version uint64
-}
-
-func (m *memProfiles) LoadProfile(ctx context.Context, owner, name string) ([]byte, uint64, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	p := m.values[[2]string{owner, name}]
-	return bytes.Clone(p.raw), p.version, context.Cause(ctx)
-}
-
-func (m *memProfiles) SaveProfile(ctx context.Context, owner, name string, raw []byte, base uint64) (uint64, error) {
-	if ctx.Err() != nil {
-		return 0, context.Cause(ctx)
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	id := [2]string{owner, name}
-	if now := m.values[id].version; now != base {
-		return 0, fmt.Errorf("%w: profile %q of %q is at version %d, not %d", ErrStale, name, owner, now, base)
-	}
-	// Not nil even when empty, since nil means that nothing was saved.
-	m.values[id] = memProfile{append([]byte{}, raw...), base + 1}
-	return base + 1, nil
 }

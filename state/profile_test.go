@@ -8,11 +8,12 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ddd26017/fixpoint/enginetest"
 	"github.com/ddd26017/fixpoint/state"
 )
 
 func TestProfileValues(t *testing.T) {
-	ctx, ps := t.Context(), state.NewMemProfiles()
+	ctx, ps := t.Context(), enginetest.NewProfiles()
 	k := state.NewProfileKey("theme", state.Options[[]string]{Initial: func() []string { return []string{"light"} }})
 	require.Equal(t, "theme", k.Name())
 	v, err := k.Get(ctx, ps, "ann")
@@ -31,7 +32,7 @@ func TestProfileValues(t *testing.T) {
 }
 
 func TestProfileUpdatesAreNotLost(t *testing.T) {
-	ctx, ps := t.Context(), state.NewMemProfiles()
+	ctx, ps := t.Context(), enginetest.NewProfiles()
 	k := state.NewProfileKey("n", state.Options[int]{})
 	var wg sync.WaitGroup
 	for range 8 {
@@ -77,7 +78,7 @@ func (b brokenProfiles) SaveProfile(ctx context.Context, owner, name string, raw
 }
 
 func TestProfileFaults(t *testing.T) {
-	ctx, ps := t.Context(), state.NewMemProfiles()
+	ctx, ps := t.Context(), enginetest.NewProfiles()
 	refused, down := errors.New("refused"), errors.New("down")
 	k := state.NewProfileKey("n", state.Options[[]int]{Check: func(old, next []int) error {
 		if len(next) < len(old) {
@@ -117,7 +118,7 @@ func TestProfileFaults(t *testing.T) {
 
 // Fault B35.
 func TestProfileVersions(t *testing.T) {
-	ctx, ps := t.Context(), state.NewMemProfiles()
+	ctx, ps := t.Context(), enginetest.NewProfiles()
 	v0 := state.NewProfileKey("n", state.Options[string]{})
 	_, err := v0.Update(ctx, ps, "ann", func(string) string { return "abc" })
 	require.NoError(t, err)

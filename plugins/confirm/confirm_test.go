@@ -300,7 +300,7 @@ func TestAlwaysCoversOneReading(t *testing.T) {
 // Capability G5. Always holds for the run, the thread, or for all runs of the owner, and
 // then until it is taken back.
 func TestAlwaysScopes(t *testing.T) {
-	profiles := state.NewMemProfiles()
+	profiles := enginetest.NewProfiles()
 	owner := "ann"
 	options := confirm.Options{Profiles: profiles, Owner: func(phase.RunInfo) string { return owner }}
 	for _, c := range []struct {
