@@ -38,7 +38,7 @@ const (
 // may import them; they import the standard library and what is in leafImports.
 var leafPackages = []string{
 	"internal/courtesy", "internal/enum", "internal/fanout", "internal/git", "internal/jsonarray",
-	"internal/jsonpos", "internal/memory", "internal/origin", "internal/packed", "internal/pushseq", "internal/redact",
+	"internal/jsonpos", "internal/ledger", "internal/memory", "internal/origin", "internal/packed", "internal/pushseq", "internal/redact",
 	"internal/sorted", "internal/tagged", "internal/vector",
 }
 

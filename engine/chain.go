@@ -27,7 +27,7 @@ type chain struct {
 	eng    *Engine
 	thread string
 	whole  atomic.Bool // the next commit carries the whole state, so that the store can drop the tail
-	sent   sent
+	sent   *sent
 
 	mu       sync.Mutex // held while something is appended: one at a time and in order
 	revision uint64     // of the journal, which counts leases too
@@ -98,11 +98,11 @@ func (c *chain) flush() {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.broken == nil && c.sent.any() {
+	if c.broken == nil && c.sent.Any() {
 		_ = c.append(&JournalCommit{}, nil) // if it fails, they are delivered again, under the same ids
 	}
 	if c.broken != nil {
-		c.sent.settled(c.sent.take()) // by whoever reads the outbox
+		c.sent.Settled(c.sent.Take()...) // by whoever reads the outbox
 	}
 }
 
@@ -112,7 +112,7 @@ func (c *chain) flush() {
 func (c *chain) append(commit *JournalCommit, ids []effects.ID) error {
 	commit.Thread, commit.Base, commit.Epoch, commit.Time = c.thread, c.revision, c.epoch, c.eng.config.Now()
 	_, _ = rand.Read(commit.ID[:]) // never fails
-	commit.Settles = c.sent.take()
+	commit.Settles = c.sent.Take()
 	rev, err := surely(context.Background(), c.eng, func(ctx context.Context) (uint64, error) {
 		return c.eng.config.Journal.Append(ctx, *commit)
 	})
@@ -121,15 +121,17 @@ func (c *chain) append(commit *JournalCommit, ids []effects.ID) error {
 		err = fmt.Errorf("%w: the journal answered revision %d to an append at %d", ErrCorrupt, rev, c.revision)
 	case err == nil:
 		c.revision = rev
-		c.sent.settled(commit.Settles)
-		c.sent.add(ids, c.thread, rev)
+		c.sent.Settled(commit.Settles...)
+		for i, id := range ids {
+			c.sent.Add(id, EffectRef{Thread: c.thread, Revision: rev, Index: uint32(i)})
+		}
 		return nil
 	}
 	err = fmt.Errorf("engine: thread %s could not be saved: %w", c.thread, err)
 	if errors.Is(err, ErrUnknownOutcome) || errors.Is(err, ErrJournalConflict) || errors.Is(err, ErrFenced) || errors.Is(err, ErrCorrupt) {
 		c.broken = err
 	}
-	c.sent.unsettled(commit.Settles)
+	c.sent.Return(commit.Settles)
 	return err
 }
 

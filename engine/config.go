@@ -92,6 +92,7 @@ type Limits struct {
 	CommitRetries   int           // repeats of one hook or action over conflicts with writers outside its phase: 64
 	DeadLetters     int           // dead letters kept per thread, the oldest dropped first: 256
 	Depth           int           // nesting of delegated runs: 8
+	FanOut          int           // delegates of one run that work at the same time: 16
 	History         int           // revisions kept per thread for At and Diff: 16
 	HookTimeout     time.Duration // for hooks, gates and transforms without a Timeout of their own: none
 	ToolTimeout     time.Duration // for one tool call: none
@@ -111,7 +112,7 @@ type Limits struct {
 // standardLimits are the defaults. Those that are left out have none.
 func standardLimits() Limits {
 	return Limits{
-		PhaseRounds: 16, Continues: 8, Concurrency: 1024, CommitRetries: 64, DeadLetters: 256, Depth: 8, History: 16,
+		PhaseRounds: 16, Continues: 8, Concurrency: 1024, CommitRetries: 64, DeadLetters: 256, Depth: 8, FanOut: 16, History: 16,
 		EffectQueue: 1024, EffectTries: 8, OutboxDelay: time.Minute, EventBuffer: 4096,
 		JournalTimeout: 30 * time.Second, Lease: 30 * time.Second, SlowHook: 5 * time.Second, Grace: 10 * time.Second,
 	}

@@ -22,15 +22,17 @@ type delegate struct {
 }
 
 type delegateArgs struct {
-	Input string `json:"input"`
+	Input      string `json:"input"`
+	Background bool   `json:"background"`
 }
 
 func newDelegate(spec AgentSpec) *delegate {
 	return &delegate{agent: spec.ID, spec: inference.ToolSpec{
 		Name:        DelegatePrefix + spec.ID,
 		Description: strings.TrimSpace("Hand a task to agent " + spec.ID + " and get its answer. " + spec.Description),
-		Schema:      `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}`,
-		Kind:        "delegate",
+		Schema: `{"type":"object","properties":{"input":{"type":"string"},"background":{"type":"boolean",` +
+			`"description":"true: go on at once; the answer comes as a message in a later step"}},"required":["input"],"additionalProperties":false}`,
+		Kind: "delegate",
 	}}
 }
 
@@ -47,22 +49,43 @@ func (d *delegate) Call(context.Context, *phase.Context) (Output, error) {
 	return Output{}, errors.New("engine: a delegate works only inside a run")
 }
 
-// delegated runs the agent of d. Its events come between the parent's, or go to
-// held when delegates run in parallel.
-func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCall, held *heldEvents) (Output, inference.Outcome) {
+// childID names the run of a call's delegate. It is not from Config.NewID: delegates that
+// run side by side would draw ids by timing.
+func (r *run) childID(call inference.ToolCall) string {
+	return fmt.Sprintf("%s/%d/%s", r.info.ID, r.step(), call.ID)
+}
+
+// delegate runs the agent of d, or sends it off to the background.
+func (r *run) delegate(ctx context.Context, d *delegate, p *passage, held *heldEvents) (Output, inference.Outcome) {
+	var in delegateArgs
+	err := p.sc.call.Call.Args.Decode(&in)
+	switch limits := &r.eng.config.Limits; {
+	case err != nil:
+	case r.depth+1 > limits.Depth:
+		err = fmt.Errorf("engine: agents may delegate %d levels deep, no further", limits.Depth)
+	case p.crowd > limits.FanOut:
+		err = fmt.Errorf("engine: an agent may have %d delegates at work at the same time, no more", limits.FanOut)
+	case r.overBudget() != "":
+		err = errors.New("engine: the token budget is used up: " + r.overBudget())
+	}
+	if err != nil {
+		return Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
+	}
+	if in.Background {
+		var out Output
+		p.aside, out = r.sendOff(ctx, d, p.sc.call.Call, in.Input)
+		return out, inference.OutcomeOK
+	}
+	return r.delegated(ctx, r.childID(p.sc.call.Call), d, in.Input, held)
+}
+
+// delegated is the run of a delegate, from start to end. Its events come between the
+// parent's, or go to held when delegates run in parallel.
+func (r *run) delegated(ctx context.Context, id string, d *delegate, text string, held *heldEvents) (Output, inference.Outcome) {
 	failed := func(err error) (Output, inference.Outcome) {
 		return Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
-	if limit := r.eng.config.Limits.Depth; r.depth+1 > limit {
-		return failed(fmt.Errorf("engine: agents may delegate %d levels deep, no further", limit))
-	}
-	var in delegateArgs
-	if err := call.Args.Decode(&in); err != nil {
-		return failed(err)
-	}
 	a := r.eng.agents[d.agent]
-	// Not from Config.NewID: delegates that run side by side would draw ids by timing.
-	id := fmt.Sprintf("%s/%d/%s", r.info.ID, r.step(), call.ID)
 	th, err := r.eng.newThread(id, nil) // what counts of it is the result, in the parent's thread
 	if err != nil {
 		return failed(err)
@@ -73,7 +96,7 @@ func (r *run) delegated(ctx context.Context, d *delegate, call inference.ToolCal
 		bounded, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: d.spec.Name, Phase: phase.BeforeToolExecute, Limit: limit})
 		defer cancel()
 	}
-	input := Prompt(in.Input)
+	input := Prompt(text)
 	input.RunID = id
 	input.Mode, input.Adapter = r.input.Mode, r.input.Adapter
 	input.Resolver, input.GateDefault = r.input.Resolver, r.input.GateDefault

@@ -37,6 +37,8 @@ type Header struct {
 // Head returns h.
 func (h Header) Head() Header { return h }
 
+func (Header) event() {}
+
 // Base is the state that a run found. What is encoded of it is left to who writes the
 // event down: encoding takes time, and knows what is not to be told.
 type Base struct {

@@ -119,36 +119,3 @@ func cloneEvent(e Event) Event {
 	}
 	return e
 }
-
-// Only these types are events, also where another one embeds a Header.
-
-func (RunStarted) event()         {}
-func (RunFinished) event()        {}
-func (RunSuspended) event()       {}
-func (RunResumed) event()         {}
-func (StepStarted) event()        {}
-func (StepFinished) event()       {}
-func (PhaseStarted) event()       {}
-func (PhaseFinished) event()      {}
-func (HookFinished) event()       {}
-func (Conflict) event()           {}
-func (Committed) event()          {}
-func (RoundFinished) event()      {}
-func (ActionFinished) event()     {}
-func (EffectFinished) event()     {}
-func (GateVoted) event()          {}
-func (GateResolved) event()       {}
-func (GateClashed) event()        {}
-func (CallEdited) event()         {}
-func (TicketOpened) event()       {}
-func (TicketAnswered) event()     {}
-func (ToolStarted) event()        {}
-func (ToolFinished) event()       {}
-func (InferenceStarted) event()   {}
-func (InferenceChunk) event()     {}
-func (InferenceFinished) event()  {}
-func (OverrideApplied) event()    {}
-func (RequestTransformed) event() {}
-func (Continued) event()          {}
-func (HandedOff) event()          {}
-func (Warning) event()            {}

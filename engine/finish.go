@@ -12,6 +12,9 @@ import (
 
 // suspend leaves the run waiting for answers: nothing ends, and no goroutine stays.
 func (r *run) suspend(ctx context.Context) *Result {
+	if err := r.reunite(ctx); err != nil {
+		return r.finish(ctx, r.failed(ctx, err))
+	}
 	res := r.result(ending{reason: phase.ReasonWaiting})
 	r.saveWhole()
 	if err := r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Waiting})); err != nil {
@@ -27,9 +30,9 @@ func (r *run) suspend(ctx context.Context) *Result {
 // finish runs RunEnd, once for every end, and closes what is open. It has a live
 // context of its own, however the run ended.
 func (r *run) finish(ctx context.Context, end ending) *Result {
+	errs := []error{end.err, r.callBack(ctx)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.eng.config.Limits.Grace)
 	defer cancel()
-	errs := []error{end.err}
 	errs = append(errs, r.apply(ctx, scene{}, phase.RunLifecycle.With(phase.LifecycleUpdate{End: end.reason, Detail: end.detail})))
 	if l := lifecycle(r.th.store.Snapshot()); l.Ended {
 		end.reason, end.detail = l.Reason, l.Detail // of several ends the first committed counts

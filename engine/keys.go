@@ -148,7 +148,7 @@ var deadLetters = state.NewTable[uint64]("fixpoint.dead_letters", state.Options[
 // engineKeys are registered in every engine, before those of plugins. Keys that stand
 // near each other cost less to write together, as those of actions are with plugins' own.
 func engineKeys() []state.AnyKey {
-	return append(phase.Keys(), Transcript, Usage, ToolCalls, decisions, lineage, nextAgent, activeAgent, runProgress,
+	return append(phase.Keys(), Transcript, Usage, ToolCalls, decisions, lineage, nextAgent, activeAgent, runProgress, background,
 		deadLetters, overrides, runOverride, contexts, hiddenTools, onlyTools, queue, lastID, emitted)
 }
 

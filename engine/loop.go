@@ -224,6 +224,9 @@ func (r *run) oneStep(ctx context.Context) ending {
 	step := r.step() + 1
 	r.setStep(step)
 	r.current.Store(nil)
+	if err := r.arrive(ctx); err != nil {
+		return r.failed(ctx, err)
+	}
 	snap := r.th.store.Snapshot()
 	r.saveWhole()
 	begin := append(stepKeys(snap), phase.RunLifecycle.With(phase.LifecycleUpdate{Step: step}))
@@ -312,6 +315,9 @@ func (r *run) exchange(ctx context.Context) (*exchange, error) {
 	x := &exchange{request: &req}
 	sc.phase = phase.AfterInference
 	resp, err := r.infer(ctx, sc, req)
+	for x := r; x != nil; x = x.parent {
+		x.used.Add(max(0, resp.Usage.Total()))
+	}
 	// The answer is there: it counts even if the run is cancelled now.
 	settle, cancel := r.settling(ctx)
 	defer cancel()
@@ -359,7 +365,14 @@ func (r *run) afterStep(ctx context.Context) ending {
 // natural ends the run unless a command wished for another step and the limit of
 // such wishes allows it.
 func (r *run) natural(ctx context.Context) ending {
-	l := lifecycle(r.th.store.Snapshot())
+	snap := r.th.store.Snapshot()
+	if background.Len(snap) > 0 { // its step is to see their answers
+		if err := r.reunite(ctx); err != nil {
+			return r.failed(ctx, err)
+		}
+		return r.boundary(ctx)
+	}
+	l := lifecycle(snap)
 	if l.Continue == "" {
 		return ending{reason: phase.ReasonNatural}
 	}

@@ -5,11 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/internal/ledger"
 	"github.com/ddd26017/fixpoint/state"
 )
 
@@ -101,75 +100,16 @@ func (r *run) carry(list []effects.Delivery) {
 	}
 }
 
-// sent knows the outbox entries of one thread that this process delivers itself,
-// right after their commit.
-type sent struct {
-	mu   sync.Mutex
-	refs map[effects.ID]EffectRef // not delivered yet
-	done []EffectRef              // delivered, to be settled with the next append
-	all  *sync.Map                // the same of all threads of the engine, so that DeliverOutbox leaves them alone
-}
+// sent knows the outbox entries of one thread that this process delivers itself, right
+// after their commit. What was delivered is settled with the next append; what failed
+// stays in the outbox. DeliverOutbox leaves alone what any of them has.
+type sent = ledger.Ledger[effects.ID, EffectRef]
 
-func (s *sent) add(ids []effects.ID, thread string, revision uint64) {
-	if len(ids) == 0 {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refs == nil {
-		s.refs = map[effects.ID]EffectRef{}
-	}
-	for i, id := range ids {
-		s.refs[id] = EffectRef{Thread: thread, Revision: revision, Index: uint32(i)}
-		s.all.Store(s.refs[id], true)
-	}
-}
-
-// over notes how a delivery went, where there is an outbox. One that failed stays in it.
+// over notes how a delivery went, where there is an outbox.
 func (c *chain) over(o effects.Outcome) {
-	if c == nil {
-		return
+	if c != nil {
+		c.sent.Done(o.ID, o.Err == nil)
 	}
-	s := &c.sent
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ref, ok := s.refs[o.ID]
-	if !ok {
-		return
-	}
-	delete(s.refs, o.ID)
-	if o.Err == nil {
-		s.done = append(s.done, ref)
-	} else {
-		s.all.Delete(ref)
-	}
-}
-
-func (s *sent) any() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.done) > 0
-}
-
-func (s *sent) take() []EffectRef {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	done := s.done
-	s.done = nil
-	return done
-}
-
-func (s *sent) settled(refs []EffectRef) {
-	for _, ref := range refs {
-		s.all.Delete(ref)
-	}
-}
-
-// unsettled takes back what an append did not settle, for the next one.
-func (s *sent) unsettled(refs []EffectRef) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.done = slices.Concat(refs, s.done)
 }
 
 // OutboxReport says what a call of DeliverOutbox did.

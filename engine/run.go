@@ -35,6 +35,8 @@ type run struct {
 	background pushseq.Pile[effects.Outcome] // of background effects, until the drain
 	stats      stats
 	lease      *Lease                    // of the thread, if it is leased
+	asides     []*aside                  // delegates at work in the background, oldest first
+	used       atomic.Int64              // tokens of its model calls and those of its delegates, also before state has them
 	secrets    map[string]inference.JSON // values of secret answers by ticket, never in state
 
 	agent   atomic.Pointer[agent]         // changes at a handoff

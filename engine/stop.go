@@ -160,8 +160,8 @@ func (r *run) stopped(resp *inference.Response) (phase.Reason, string) {
 				return phase.ReasonTimeout, fmt.Sprintf("the limit is %s", s.Timeout())
 			}
 		case StopTypeTokenBudget:
-			if used := Usage.Get(snap).Total(); used >= s.Tokens {
-				return phase.ReasonTokenBudget, fmt.Sprintf("%d of %d tokens used", used, s.Tokens)
+			if over := r.overBudget(); over != "" {
+				return phase.ReasonTokenBudget, over
 			}
 		case StopTypeConsecutiveErrors:
 			if p.Errors >= s.Count {
@@ -181,5 +181,22 @@ func (r *run) stopped(resp *inference.Response) (phase.Reason, string) {
 			}
 		}
 	}
+	if over := r.overBudget(); over != "" { // of a run that delegated
+		return phase.ReasonTokenBudget, over
+	}
 	return "", ""
+}
+
+// overBudget says which token budget is used up, of the run or of those it works for,
+// whose delegates spend at the same time.
+func (r *run) overBudget() string {
+	for x := r; x != nil; x = x.parent {
+		used := max(Usage.Get(x.th.store.Snapshot()).Total(), x.used.Load())
+		for _, s := range x.agent.Load().stops {
+			if s.Type == StopTypeTokenBudget && used >= s.Tokens {
+				return fmt.Sprintf("%d of %d tokens used", used, s.Tokens)
+			}
+		}
+	}
+	return ""
 }

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"sync/atomic"
 
+	"github.com/ddd26017/fixpoint/effects"
+	"github.com/ddd26017/fixpoint/internal/ledger"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -38,7 +40,7 @@ func (e *Engine) newThread(id string, journal Journal) (*Thread, error) {
 	t := &Thread{eng: e, id: id}
 	c := state.Config{Schema: e.schema, History: e.config.Limits.History}
 	if journal != nil {
-		t.chain = &chain{eng: e, thread: id, sent: sent{all: &e.underway}}
+		t.chain = &chain{eng: e, thread: id, sent: ledger.New[effects.ID, EffectRef](&e.underway)}
 		c.Persist = t.chain.save
 	}
 	var err error

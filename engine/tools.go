@@ -29,6 +29,8 @@ type passage struct {
 	secrets []phase.Answer // that the body was given
 	err     error          // a fault of the run that kept the call from running
 	held    heldEvents     // events of a delegate that runs beside others
+	crowd   int            // how many delegates are at work with the one that is called
+	aside   *aside         // a delegate that was sent off to the background
 }
 
 // tools runs the calls of the step's response and puts exactly one result per
@@ -110,8 +112,12 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 	if len(bodies) == 0 {
 		return nil
 	}
-	snap := r.th.store.Snapshot()
+	snap, crowd := r.th.store.Snapshot(), len(r.asides)
 	for _, p := range bodies {
+		if _, ok := unpin(p.tool).(*delegate); ok {
+			crowd++
+			p.crowd = crowd
+		}
 		sc := p.sc
 		if answer, own := r.forTool(ctx, p); len(own) > 0 || answer != sc.call.Answer {
 			sc.about(func(c *phase.CallFrame) { c.Answer, c.Answers = answer, own })
@@ -122,13 +128,16 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 	r.out.Rouse()
 	if len(bodies) == 1 {
 		r.body(ctx, bodies[0], nil)
-		return r.record(ctx, snap, bodies...)
+	} else {
+		// A body returns when ctx ends, so there is no need to give up on one here.
+		fanOut(context.WithoutCancel(ctx), r.way(nil), len(bodies),
+			func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
+			func(error) struct{} { return struct{}{} })
 	}
-	// A body returns when ctx ends, so there is no need to give up on one here.
-	fanOut(context.WithoutCancel(ctx), r.way(nil), len(bodies),
-		func(i int) struct{} { r.body(ctx, bodies[i], &bodies[i].held); return struct{}{} },
-		func(error) struct{} { return struct{}{} })
 	for _, p := range bodies {
+		if p.aside != nil {
+			r.asides = append(r.asides, p.aside)
+		}
 		r.replay(&p.held)
 	}
 	return r.record(ctx, snap, bodies...)
@@ -309,7 +318,7 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 	start := r.now()
 	limit := r.eng.config.Limits.ToolTimeout
 	if d, ok := unpin(p.tool).(*delegate); ok {
-		p.out, p.outcome = r.delegated(ctx, d, p.sc.call.Call, held)
+		p.out, p.outcome = r.delegate(ctx, d, p, held)
 		p.took = r.now().Sub(start)
 		return
 	}

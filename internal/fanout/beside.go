@@ -59,3 +59,14 @@ func Overdue(ctx context.Context, grace time.Duration, fn func()) (stop func()) 
 		}
 	}
 }
+
+// Beside calls fn in a goroutine of the crew, nil for a new one. The channel is closed
+// when fn has returned or ended its goroutine. fn must not panic.
+func Beside(crew *Crew, fn func()) (done <-chan struct{}) {
+	over := make(chan struct{})
+	crew.orNone().start(taskFunc(func() {
+		defer close(over)
+		fn()
+	}))
+	return over
+}

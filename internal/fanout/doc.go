@@ -7,7 +7,7 @@
 //		func(i int) int { return i * i },
 //		func(cause error) int { return -1 })
 //
-// One does so for a single call. Repeat and Overdue call a function beside work that the
+// One does so for a single call. Repeat, Overdue and Beside call a function beside work that the
 // caller does itself: again and again, or when the work is over too late.
 //
 // Beside the standard library it imports errgroup, to spawn.
