@@ -116,8 +116,9 @@ func (r *run) delegated(ctx context.Context, id string, d *delegate, text string
 	case res.Reason == phase.ReasonCancelled && ctx.Err() == nil:
 		out.Content, out.IsError = fmt.Sprintf("timed out after %s", limit), true
 		return out, inference.OutcomeTimedOut
-	case res.Reason == phase.ReasonCancelled:
-		return lostBody(res.Err), inference.OutcomeCancelled
+	case res.Reason == phase.ReasonCancelled, res.Reason == phase.ReasonTimeout && ctx.Err() != nil:
+		out.Content, out.IsError = lostBody(context.Cause(ctx)).Content, true // what it cost counts
+		return out, inference.OutcomeCancelled
 	case res.Err != nil:
 		out.Content, out.IsError = fmt.Sprintf("agent %s failed: %v\n%s", d.agent, res.Err, res.Text), true
 	}

@@ -409,3 +409,22 @@ func TestGatesReachGrandchildren(t *testing.T) {
 		}
 	}
 }
+
+// What a delegate used counts for its parent also when both are cancelled.
+func TestCancelledDelegateIsPaidFor(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := gbBoss(inference.ModelFunc(func(ctx context.Context, r inference.Request) (inference.Response, error) {
+		if len(r.Messages) > 1 {
+			cancel()
+			<-ctx.Done()
+			return inference.Response{}, ctx.Err()
+		}
+		return inference.Response{Message: inference.Assistant("", gbCall("c", "nothing", "")), Usage: inference.Usage{InputTokens: 7}}, nil
+	}))
+	w := gbNew(t, c)
+	w.spec.Delegates = []string{"worker"}
+	res := w.runCtx(ctx, engine.Prompt("go"))
+	require.Equal(t, phase.ReasonCancelled, res.Reason)
+	require.EqualValues(t, 7, res.Usage.Total())
+	require.Equal(t, []string{"d1 cancelled"}, gbOutcomes(w.results()))
+}

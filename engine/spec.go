@@ -60,7 +60,10 @@ type AgentSpec struct {
 	// ExcludedTools and ExcludedToolPatterns take tools away again.
 	ExcludedTools        []string `json:"excluded_tools,omitempty"`
 	ExcludedToolPatterns []string `json:"excluded_tool_patterns,omitempty"`
-	// Delegates lists the agents that this one may hand work to.
+	// Delegates lists the agents that this one may hand work to, each by a tool of its
+	// own, DelegatePrefix and the agent's id. They work on threads of their own, under
+	// the gates and token budgets of the run that called them besides their own, and in
+	// the background if the call asks for it.
 	Delegates []string `json:"delegates,omitempty"`
 	// Sections holds the settings of plugins by section name; see ConfigKey.
 	Sections map[string]inference.JSON `json:"sections,omitempty"`
