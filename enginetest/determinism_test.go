@@ -185,5 +185,5 @@ func TestOneEventSequenceWhateverTheTiming(t *testing.T) {
 	} {
 		require.True(t, slices.ContainsFunc(lines, func(l string) bool { return strings.Contains(l, part) }), "the scenario shows no %s", part)
 	}
-	enginetest.CheckDeterminism(t, 200, func(shuffle enginetest.Shuffle) []string { return busyRun(t, shuffle) })
+	enginetest.CheckDeterminism(t, timings, func(shuffle enginetest.Shuffle) []string { return busyRun(t, shuffle) })
 }

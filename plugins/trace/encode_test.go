@@ -178,7 +178,7 @@ func TestEncoderIsDetailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			known, clear := map[string]int{}, 0
-			for seed := range uint64(60) {
+			for seed := range uint64(encodedSeeds) {
 				c := &chance{Rand: rand.New(rand.NewPCG(seed, 2)), t: t, odd: seed%3 > 0}
 				c.commit()
 				var events []engine.Event
