@@ -31,7 +31,7 @@ var keyHints = func() (all []string) {
 
 // shapes are the credentials that are known by their looks.
 var shapes = []shape{
-	{[]string{"private key"}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`), "$0"},
+	{[]string{"private key", "--b", "-begin", `-----"`}, regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----(?s:.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY[A-Z ]*-----|\z)`), "$0"},
 	{[]string{"sk-"}, regexp.MustCompile(`\bsk-[A-Za-z0-9_-]{20,}`), "$0"},
 	{[]string{"k_live_", "k_test_"}, regexp.MustCompile(`\b[srp]k_(?:live|test)_[A-Za-z0-9]{10,}`), "$0"},
 	{[]string{"akia", "asia"}, regexp.MustCompile(`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`), "$0"},
@@ -108,7 +108,9 @@ var begins, may = func() (map[uint16][]string, *[1 << 16]bool) {
 }()
 
 // Suspect reports whether the text may have a credential in it: if not, Credentials
-// changes neither the text nor a part of it.
+// changes neither the text nor a part of it. A JSON text is suspect too if the mark that a
+// private key begins with is spread over some of its strings, in pieces that are not
+// shorter than half of it.
 func Suspect(text []byte) bool {
 	if len(text) == 0 {
 		return false

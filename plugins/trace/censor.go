@@ -22,8 +22,12 @@ func (c *censor) line(typ string, line []byte) ([]byte, bool, error) {
 // walk is line for one in which there may be something to hide or to cut.
 func (c *censor) walk(typ string, line []byte, suspect bool) ([]byte, bool, error) {
 	in, changed := line, false
+	var keys keyParts
+	if suspect && !c.bare {
+		keys = keysIn(line)
+	}
 	for b := c.bounds; ; b = b.narrower() {
-		p := pass{censor: c, in: in, bounds: b, suspect: suspect}
+		p := pass{censor: c, in: in, bounds: b, suspect: suspect, keys: keys}
 		p.value(shapes()[typ], 0)
 		if p.err != nil {
 			return nil, true, p.err
@@ -107,7 +111,8 @@ type pass struct {
 	out     []byte
 	bounds  bounds
 	suspect bool
-	inside  int // how many texts that are JSON this one is in
+	keys    keyParts
+	inside  int // how many texts with JSON in them this is in
 	changed bool
 	err     error
 }
@@ -285,6 +290,7 @@ func (p *pass) token() []byte {
 
 // text walks over a string.
 func (p *pass) text(f form) {
+	at := p.at
 	raw := p.token()
 	if p.err != nil {
 		return
@@ -304,16 +310,12 @@ func (p *pass) text(f form) {
 		return
 	}
 	clean := s
-	if inner := strings.TrimSpace(s); p.nested(raw) {
-		in := pass{censor: p.censor, in: []byte(inner), suspect: p.suspect, inside: p.inside + 1}
-		if json.Valid(in.in) {
-			if in.value(nil, 0); in.err == nil && in.changed {
-				clean = string(in.out)
-			}
-		}
+	clean = p.keys.in(at, clean)
+	if p.nested(raw) {
+		clean = p.within(clean)
 	}
 	if p.suspect {
-		clean = p.censor.text(clean)
+		clean = p.censor.text(p.keys.body(clean))
 	}
 	switch {
 	case limit > 0 && len(clean) > limit && f == free:
@@ -330,19 +332,12 @@ func (p *pass) text(f form) {
 // mostNested is how often JSON may be a text in JSON to be looked into.
 const mostNested = 4
 
-// nested reports whether a string may be JSON that has members.
+// nested reports whether there may be members in the JSON that a string has in it.
 func (p *pass) nested(raw []byte) bool {
-	if len(p.censor.members) == 0 || p.inside >= mostNested {
+	if len(p.censor.members) == 0 || p.inside >= mostNested || bytes.IndexByte(raw, '\\') < 0 {
 		return false
 	}
-	s := raw[1 : len(raw)-1]
-	for len(s) > 1 && (s[0] == ' ' || s[0] == '\\' && strings.IndexByte("nrt", s[1]) >= 0) {
-		if s[0] == '\\' {
-			s = s[1:]
-		}
-		s = s[1:]
-	}
-	return len(s) > 1 && (s[0] == '{' || s[0] == '[')
+	return p.mayHide(raw) || bytes.Contains(raw, []byte(`\u`)) || p.suspect && bytes.Contains(raw, []byte(`\"`))
 }
 
 // literal walks over a number or null, true, false.

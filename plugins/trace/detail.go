@@ -26,10 +26,22 @@ const hiddenValue = `{"$hidden":true}`
 // A value is encoded by its key's codec or its own MarshalJSON. If that fails or panics
 // the value is hidden, and with those of a commit or of a run's beginning, all that
 // changed with it; Detailed itself never panics. Making rules ready takes a while if they
-// have members and secrets; a Trace does it once.
+// have members and secrets; a Trace and Rules.Detailer do it once. With Rules.Chunks a
+// chunk is looked at by itself.
 func Detailed(e engine.Event, r Rules) engine.Event {
 	detailed, _, _ := r.censor().detailed(e)
 	return detailed
+}
+
+// Detailer returns what does as Detailed, for the events of any number of runs, those of
+// each in order: it looks at chunks together with those before them. It is safe for
+// concurrent use.
+func (r Rules) Detailer() func(engine.Event) engine.Event {
+	said := speeches{censor: r.censor()}
+	return func(e engine.Event) engine.Event {
+		detailed, _, _ := said.detailed(said.event(e))
+		return detailed
+	}
 }
 
 var errTooLong = errors.New("trace: the event is too long, whatever is cut")

@@ -148,11 +148,8 @@ func (e *encoder) maybe(name, s string) {
 	}
 }
 
-// embeds reports whether a text may be JSON itself, in which members are looked for.
-func embeds(s string) bool {
-	s = strings.TrimLeft(s, " \n\r\t")
-	return s != "" && (s[0] == '{' || s[0] == '[')
-}
+// embeds reports whether a text may have JSON in it, in which members are looked for.
+func embeds(s string) bool { return strings.IndexByte(s, '"') >= 0 }
 
 // look notes what the rules may be about in what was written last: as censor.line does
 // for a whole line, of which the rest is names and numbers that they leave alone.

@@ -1,25 +1,23 @@
 package trace
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "unicode/utf8"
 
 // disguised reports whether the quotation mark at a place ends the name of a member with
 // escapes or letters of which others may be meant.
 func (c *censor) disguised(line []byte, at int) bool {
-	next := at + 1
-	for next < len(line) && bytes.IndexByte([]byte(" \t\r\n"), line[next]) >= 0 {
-		next++
-	}
+	next := skipSpace(line, at+1)
 	if next == len(line) || line[next] != ':' {
 		return false
 	}
+	level := levelOf(line, at)
 	for at > 0 && line[at-1] == '\\' {
 		at-- // in a text the mark itself is escaped
 	}
-	for i := at - 1; i >= 0 && line[i] != '"'; i-- {
-		if line[i] == '\\' || line[i] >= utf8.RuneSelf {
+	for i := at - 1; i >= 0; i-- {
+		switch b := line[i]; {
+		case b == '"':
+			return levelOf(line, i) > level // one in the name
+		case b == '\\' || b >= utf8.RuneSelf:
 			return true
 		}
 	}

@@ -31,7 +31,8 @@ type Rules struct {
 	Keys []string
 	// Members are names of members besides DefaultMembers, in whatever JSON an event has,
 	// whose values are hidden; case and what is neither letter nor digit do not matter,
-	// and names that end with one count too.
+	// and names that end with one count too. JSON that is part of a text, or of which a
+	// part is missing, counts.
 	Members []string
 	// Texts are hidden wherever a text has them.
 	Texts []*regexp.Regexp
@@ -41,7 +42,9 @@ type Rules struct {
 	// Bare leaves out the default members and the looks of credentials.
 	Bare bool
 	// Chunks keeps the texts of inference_chunk events. They are left out otherwise, since
-	// what is to be hidden may be spread over several; inference_finished has the whole text.
+	// what is to be hidden may be spread over several; inference_finished has the whole
+	// text. What is known by its looks or an exact text is hidden from the chunk on in
+	// which it can be known; and that one is hidden.
 	Chunks bool
 	// MaxValue is how long one value or text may be, MaxElement one element of a value
 	// that is an array, or a text in a value, and MaxEvent a whole event. 0 means the
@@ -173,7 +176,12 @@ func (c *censor) hidesMember(name string) bool {
 	return slices.ContainsFunc(c.members, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
-// text returns a text without what is hidden.
+// Hide returns what takes out of a text what the rules hide in it: members of JSON that it
+// is or has in it, Texts, Secrets, and credentials. Keys and bounds are about events. It
+// is safe for concurrent use.
+func (r Rules) Hide() func(text string) string { return r.censor().whole }
+
+// text returns a text without what is hidden, but for members.
 func (c *censor) text(s string) string {
 	if len(c.secrets) > 0 {
 		s = c.hide.In(s)

@@ -78,6 +78,7 @@ type Trace struct {
 
 	// What follows is used by the queue's goroutine alone.
 	encoder *encoder
+	said    speeches
 	text    *sink
 	lines   *sink
 	headed  bool // the lines have their header
@@ -92,7 +93,7 @@ type Trace struct {
 // New returns a trace. Close it when the runs are over.
 func New(o Options) *Trace {
 	c := o.Rules.censor()
-	t := &Trace{opts: o, censor: c, encoder: newEncoder(c), courses: map[string]*course{}, asleep: map[string]nap{}, marks: map[effects.ID]string{}}
+	t := &Trace{opts: o, censor: c, encoder: newEncoder(c), said: speeches{censor: c}, courses: map[string]*course{}, asleep: map[string]nap{}, marks: map[effects.ID]string{}}
 	if o.Buffer <= 0 {
 		o.Buffer = DefaultBuffer
 	}
@@ -174,7 +175,7 @@ func (t *Trace) take(in entry) {
 		}
 		return
 	}
-	e, line, err := t.encoder.detailed(in.event)
+	e, line, err := t.encoder.detailed(t.said.event(in.event))
 	if err != nil {
 		t.fault(fmt.Errorf("trace: an event is missing: %w", err))
 		t.lose(1)
