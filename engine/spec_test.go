@@ -150,11 +150,12 @@ func TestSpecRoundTrip(t *testing.T) {
 // Fault B16.
 func TestParseSpecErrors(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":      {``, `engine: a.json:1:1: not JSON: unexpected end of JSON input`},
-		"cut off":    {"{\"id\":\n\"x\"", `engine: a.json:2:4: not JSON: unexpected end of JSON input`},
-		"syntax":     {"{\n  \"id\": x}", `engine: a.json:2:9: not JSON: invalid character 'x' looking for beginning of value`},
-		"two values": {`{"id":"x"} {}`, `engine: a.json:1:12: not JSON: invalid character '{' after top-level value`},
-		"not UTF-8":  {"{\"id\":\"\xff\"}", `engine: a.json:1:8: the text is not UTF-8; save it as UTF-8`},
+		"empty":            {``, `engine: a.json:1:1: not JSON: unexpected end of JSON input`},
+		"cut off":          {"{\"id\":\n\"x\"", `engine: a.json:2:4: not JSON: unexpected end of JSON input`},
+		"syntax":           {"{\n  \"id\": x}", `engine: a.json:2:9: not JSON: invalid character 'x' looking for beginning of value`},
+		"two values":       {`{"id":"x"} {}`, `engine: a.json:1:12: not JSON: invalid character '{' after top-level value`},
+		"not UTF-8, twice": {"{\"id\":\"a\",\"id\":\"b\xff\"}", `engine: a.json:1:18: the text is not UTF-8; save it as UTF-8`},
+		"not UTF-8":        {"{\"id\":\"\xff\"}", `engine: a.json:1:8: the text is not UTF-8; save it as UTF-8`},
 		"too deep": {`{"id":"x","sections":{"a":` + strings.Repeat("[", 101) + strings.Repeat("]", 101) + `}}`,
 			`engine: a.json:1:125: nested deeper than 100 levels`},
 		"no object": {`"x"`, `engine: a.json:1:1: want an object, got a string

@@ -140,7 +140,8 @@ func TestBadArgumentsAreToldToTheModel(t *testing.T) {
 		bodies.Add(1)
 		return engine.Text("read"), nil
 	})
-	for _, bad := range []inference.JSON{`{"path":`, `{"path":"x"} trailing`, `{"path":5}`, `{"pth":"x"}`, `[]`, "\x00\xff", `nope`} {
+	for _, bad := range []inference.JSON{`{"path":`, `{"path":"x"} trailing`, `{"path":5}`, `{"pth":"x"}`, `[]`, "\x00\xff", `nope`,
+		"{\"path\":\"a\",\"path\":\"b\xff\"}", "{\"path\":\"a\",\"Path\":\"b\xff\"}"} {
 		w := gbNew(t, engine.Config{
 			Model:   gbScript(gbAsk(gbCall("c1", "read", bad))),
 			Plugins: []engine.Plugin{gbTools(tool)},

@@ -4,18 +4,23 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"unicode/utf8"
 )
 
 // Exact returns what a text that encoding/json decodes into a t leaves open: a name
 // that appears twice in an object, or that is a field's name but for the case of its
 // letters. Programs that read JSON differ in what they make of either, so that one
-// could check another value than the next one uses. It returns nil for a text that is
-// not JSON.
+// could check another value than the next one uses. So do bytes that are not UTF-8, which
+// are an error too. It returns nil for a text that is not JSON otherwise.
 func Exact(text string, t reflect.Type) error {
 	if text == "{}" {
 		return nil // spares the parser
 	}
-	return exact(Parse([]byte(text)), t)
+	n := Parse([]byte(text))
+	if !utf8.ValidString(text) {
+		return fmt.Errorf("the text is not UTF-8%s", At(", at ", n.Line, n.Column))
+	}
+	return exact(n, t)
 }
 
 // exact is Exact for the type of a value, nil for one whose fields are not known.
