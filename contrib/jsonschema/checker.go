@@ -67,6 +67,9 @@ func (c *Checker) CheckSchema(schema, value inference.JSON) error {
 		if depth(doc, maxDepth) > maxDepth {
 			return &ValueError{Faults: []Fault{{Reason: fmt.Sprintf("is more than %d levels deep", maxDepth)}}}
 		}
+		if f := beyond(doc); f != nil {
+			return &ValueError{Faults: []Fault{*f}}
+		}
 		return valueFault(s.Validate(doc))
 	})
 }

@@ -37,6 +37,12 @@ func compile(schema inference.JSON) (*upstream.Schema, error) {
 	if n := parts(doc); n > maxParts {
 		return nil, &SchemaError{Reason: fmt.Sprintf("it has %d parts; the limit is %d", n, maxParts)}
 	}
+	if f := beyond(doc); f != nil {
+		if f.Pointer == "" {
+			f.Reason = "it " + f.Reason
+		}
+		return nil, &SchemaError{Pointer: f.Pointer, Reason: f.Reason}
+	}
 	c := upstream.NewCompiler()
 	c.DefaultDraft(upstream.Draft2020)
 	c.UseLoader(closed{})

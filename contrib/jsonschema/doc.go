@@ -11,7 +11,8 @@
 // A schema may come from a model, so it is not trusted. It refers to its own parts and
 // to the drafts themselves; anything else is an error, and no file is read and nothing
 // is asked of a network. Its size, the number of its parts, and the size and depth of
-// values are bounded, and so is the time for a check. Go cannot stop a goroutine: a
+// values are bounded, and so is the time for a check. Numbers, of schemas and values, have
+// exponents of up to 400 and at most 1000 digits. Go cannot stop a goroutine: a
 // check beyond its time goes on behind the scenes, and takes one of a small number of
 // places until it ends.
 //
