@@ -17,11 +17,16 @@ const unfinished = attribute.Key("fixpoint.unfinished")
 // mostText is how many bytes of a name or an error are kept.
 const mostText = 512
 
-// clean makes a text valid UTF-8, which exporters insist on, and not too long.
-func clean(text string) string { return cut(text, mostText) }
+// words write texts as the rules will have them.
+type words struct{ hide func(text string) string }
 
-func cut(text string, most int) string {
-	if len(text) > most {
+// clean makes a text valid UTF-8, which exporters insist on, and not too long.
+func (w words) clean(text string) string { return w.cut(text, mostText) }
+
+// cut is clean for a text of another length. What is to be hidden is hidden first, so that
+// nothing of it is cut in two and not found.
+func (w words) cut(text string, most int) string {
+	if text = w.hide(text); len(text) > most {
 		for most > 0 && !utf8.RuneStart(text[most]) {
 			most--
 		}
@@ -35,23 +40,23 @@ func (o *Observer) quote(key attribute.Key, text string) []attribute.KeyValue {
 	if !o.opts.Content || text == "" {
 		return nil
 	}
-	return []attribute.KeyValue{key.String(cut(text, o.opts.ContentBytes))}
+	return []attribute.KeyValue{key.String(o.cut(text, o.opts.ContentBytes))}
 }
 
 // stated returns those of the attributes, given as keys and values in turn, that are
 // not empty.
-func stated(pairs ...string) (attrs []attribute.KeyValue) {
+func (w words) stated(pairs ...string) (attrs []attribute.KeyValue) {
 	for i := 0; i+1 < len(pairs); i += 2 {
 		if pairs[i+1] != "" {
-			attrs = append(attrs, attribute.String(pairs[i], clean(pairs[i+1])))
+			attrs = append(attrs, attribute.String(pairs[i], w.clean(pairs[i+1])))
 		}
 	}
 	return attrs
 }
 
 // conversation is what every span by the conventions tells of its run.
-func conversation(h engine.Header) []attribute.KeyValue {
-	return stated(string(semconv.GenAIAgentIDKey), h.Agent, string(semconv.GenAIAgentNameKey), h.Agent,
+func (w words) conversation(h engine.Header) []attribute.KeyValue {
+	return w.stated(string(semconv.GenAIAgentIDKey), h.Agent, string(semconv.GenAIAgentNameKey), h.Agent,
 		string(semconv.GenAIConversationIDKey), h.Thread, "fixpoint.run.id", h.Run, "fixpoint.run.parent", h.Parent)
 }
 
@@ -67,7 +72,7 @@ func tokens(u inference.Usage) (attrs []attribute.KeyValue) {
 }
 
 // finishReason is a stop reason in the words of the conventions.
-func finishReason(stop inference.StopReason) string {
+func (w words) finishReason(stop inference.StopReason) string {
 	switch stop {
 	case inference.StopEnd:
 		return "stop"
@@ -78,7 +83,7 @@ func finishReason(stop inference.StopReason) string {
 	case inference.StopFiltered:
 		return "content_filter"
 	}
-	return clean(string(stop))
+	return w.clean(string(stop))
 }
 
 // message is a list of one message in the JSON form of the conventions.
@@ -97,16 +102,16 @@ func (o *Observer) message(role, text string, calls []inference.ToolCall, finish
 	}
 	m := message{Role: role, Parts: []part{}, Finish: finish}
 	if text != "" {
-		m.Parts = append(m.Parts, part{Type: "text", Content: cut(text, o.opts.ContentBytes)})
+		m.Parts = append(m.Parts, part{Type: "text", Content: o.cut(text, o.opts.ContentBytes)})
 	}
 	for _, c := range calls {
-		p := part{Type: "tool_call", ID: clean(c.ID), Name: clean(c.Name)}
-		switch {
-		case c.Args == "":
-		case len(c.Args) <= o.opts.ContentBytes && utf8.ValidString(string(c.Args)) && c.Args.Valid():
-			p.Arguments = json.RawMessage(c.Args)
+		p := part{Type: "tool_call", ID: o.clean(c.ID), Name: o.clean(c.Name)}
+		switch args := inference.JSON(o.hide(string(c.Args))); {
+		case args == "":
+		case len(args) <= o.opts.ContentBytes && utf8.ValidString(string(args)) && args.Valid():
+			p.Arguments = json.RawMessage(args)
 		default:
-			p.Arguments = cut(string(c.Args), o.opts.ContentBytes)
+			p.Arguments = o.cut(string(args), o.opts.ContentBytes)
 		}
 		m.Parts = append(m.Parts, p)
 	}

@@ -70,7 +70,7 @@ func (o *Observer) begin(e engine.Event) *course {
 	c := &course{id: h.Run, number: h.Step, calls: map[string]*span{}, bodies: map[string]*body{}, waits: map[string]*span{},
 		names: map[string]string{}, lost: map[string][]engine.Conflict{}, waiters: map[string]chan struct{}{}}
 	c.root = c
-	s := &span{tracer: o.tracer, start: h.Time, ctx: context.Background()}
+	s := &span{words: o.words, tracer: o.tracer, start: h.Time, ctx: context.Background()}
 	o.evict()
 	if p := o.courses[h.Parent]; h.Parent != "" && p != nil {
 		c.root, s.parent = p.root, p.here("")
@@ -82,10 +82,10 @@ func (o *Observer) begin(e engine.Event) *course {
 		}
 	}
 	o.courses[h.Run], c.run = c, s
-	s.know(conversation(h)...)
+	s.know(o.conversation(h)...)
 	switch e.(type) {
 	case engine.RunStarted, engine.RunResumed:
-		s.name = clean("invoke_agent " + h.Agent)
+		s.name = o.clean("invoke_agent " + h.Agent)
 		s.know(semconv.GenAIOperationNameInvokeAgent)
 	default:
 		c.alone, s.name = true, "outside a run"
@@ -150,7 +150,7 @@ func (c *course) here(id string) *span {
 
 // child returns a span below another one.
 func (s *span) child(name string, at time.Time) *span {
-	return &span{tracer: s.tracer, parent: s, name: clean(name), start: at}
+	return &span{words: s.words, tracer: s.tracer, parent: s, name: s.clean(name), start: at}
 }
 
 // call returns the span of a tool call.
@@ -162,13 +162,13 @@ func (c *course) call(id, tool string, at time.Time) *span {
 			parent = c.run
 		}
 		s = parent.child("call", at)
-		s.know(semconv.GenAIToolCallIDKey.String(clean(id)))
+		s.know(semconv.GenAIToolCallIDKey.String(c.run.clean(id)))
 		c.calls[id] = s
 		tool, known = cmp.Or(tool, known), ""
 	}
 	if tool != known && tool != "" {
 		c.names[id] = tool
-		s.know(semconv.GenAIToolNameKey.String(clean(tool)))
+		s.know(semconv.GenAIToolNameKey.String(c.run.clean(tool)))
 	}
 	return s
 }

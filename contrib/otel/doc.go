@@ -59,8 +59,9 @@
 //
 // Prompts, answers, arguments, results, questions for people and their reasons are not
 // recorded unless Options.Content is set. Names, keys and entries of tables, reasons of
-// gates and texts of errors and warnings always are. Every text is made valid UTF-8 and
-// cut to a bound.
+// gates and texts of errors and warnings always are. What Options.Rules hide, which are
+// those of a trace with its defaults, is in no text of spans and metrics, names and ids
+// included. Every text is made valid UTF-8 and cut to a bound.
 //
 // # Own metrics
 //

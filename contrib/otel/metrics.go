@@ -30,6 +30,7 @@ var (
 
 // instruments are what is measured. The Observer's lock guards them.
 type instruments struct {
+	words
 	providerOf func(model string) string
 	values     map[attribute.Key]map[string]bool
 
@@ -40,8 +41,8 @@ type instruments struct {
 	conflicts, retries, decisions, calls, effects, runs, dropped metric.Int64Counter
 }
 
-func newInstruments(m metric.Meter, provider func(string) string) (*instruments, error) {
-	i := &instruments{providerOf: provider, values: map[attribute.Key]map[string]bool{}}
+func newInstruments(m metric.Meter, w words, provider func(string) string) (*instruments, error) {
+	i := &instruments{words: w, providerOf: provider, values: map[attribute.Key]map[string]bool{}}
 	var errs []error
 	counter := func(name, unit, description string) metric.Int64Counter {
 		c, err := m.Int64Counter(name, metric.WithUnit(unit), metric.WithDescription(description))
@@ -71,7 +72,7 @@ func newInstruments(m metric.Meter, provider func(string) string) (*instruments,
 
 // label returns an attribute that has a bounded number of values.
 func (i *instruments) label(key attribute.Key, value string) attribute.KeyValue {
-	value = clean(value)
+	value = i.clean(value)
 	known := i.values[key]
 	switch {
 	case known[value]:

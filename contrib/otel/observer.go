@@ -15,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/ddd26017/fixpoint/engine"
+	lines "github.com/ddd26017/fixpoint/plugins/trace"
 )
 
 // ScopeName is the instrumentation scope of all spans and metrics.
@@ -37,8 +38,12 @@ type Options struct {
 	// Observe and must not call the Observer.
 	Provider func(model string) string
 	// Content records prompts, answers, arguments, results and questions for people.
-	// They may hold personal data and secrets.
+	// They may hold personal data, and secrets that the Rules do not know.
 	Content bool
+	// Rules say what is hidden in all texts that are recorded, as in a trace: with the zero
+	// Rules what looks like a credential, and what JSON has under names such as "password".
+	// Keys, Chunks and bounds do not matter, as neither values nor chunks are recorded.
+	Rules lines.Rules
 	// ContentBytes is how long each of these may be; the rest is cut off. 0 means
 	// DefaultContentBytes.
 	ContentBytes int
@@ -56,6 +61,7 @@ const mostKept = 1024
 // number of engines and runs, as long as no two runs at the same time have one id, and
 // is safe for concurrent use.
 type Observer struct {
+	words
 	opts   Options
 	tracer trace.Tracer
 	meters *instruments
@@ -81,12 +87,13 @@ func New(o Options) (*Observer, error) {
 	if o.Meters == nil {
 		o.Meters = api.GetMeterProvider()
 	}
-	meters, err := newInstruments(o.Meters.Meter(ScopeName, metric.WithSchemaURL(semconv.SchemaURL)), o.Provider)
+	w := words{o.Rules.Hide()}
+	meters, err := newInstruments(o.Meters.Meter(ScopeName, metric.WithSchemaURL(semconv.SchemaURL)), w, o.Provider)
 	if err != nil {
 		return nil, fmt.Errorf("otel: %w", err)
 	}
 	return &Observer{
-		opts: o, meters: meters,
+		words: w, opts: o, meters: meters,
 		tracer:  o.Tracers.Tracer(ScopeName, trace.WithSchemaURL(semconv.SchemaURL)),
 		courses: map[string]*course{},
 		asleep:  remembered[trace.SpanContext]{},

@@ -15,8 +15,8 @@ func (o *Observer) parts(c *course, h engine.Header, e engine.Event) bool {
 	switch e := e.(type) {
 	case engine.HookFinished:
 		s := o.tries(c, c.here(""), "hook "+e.Hook, e.Hook, effort{h.Time, e.Began, e.Duration, e.Retries},
-			attribute.String("fixpoint.plugin", clean(e.Plugin)), attribute.String("fixpoint.hook", clean(e.Hook)), attribute.Int("fixpoint.hook.tier", e.Tier))
-		s.know(attribute.String("fixpoint.hook.status", string(e.Status)))
+			attribute.String("fixpoint.plugin", o.clean(e.Plugin)), attribute.String("fixpoint.hook", o.clean(e.Hook)), attribute.Int("fixpoint.hook.tier", e.Tier))
+		s.know(attribute.String("fixpoint.hook.status", o.clean(string(e.Status))))
 		if e.Slow {
 			s.know(attribute.Bool("fixpoint.hook.slow", true))
 		}
@@ -32,9 +32,9 @@ func (o *Observer) parts(c *course, h engine.Header, e engine.Event) bool {
 			parent = o.round(c, e.Round)
 		}
 		s := o.tries(c, parent, "action "+e.Action, e.Action, effort{h.Time, e.Began, e.Duration, e.Retries},
-			attribute.String("fixpoint.plugin", clean(e.Plugin)), attribute.String("fixpoint.action", clean(e.Action)))
-		s.know(attribute.String("fixpoint.action.status", string(e.Status)))
-		s.know(stated("fixpoint.gate.plugin", e.By, "fixpoint.gate.reason", e.Reason)...)
+			attribute.String("fixpoint.plugin", o.clean(e.Plugin)), attribute.String("fixpoint.action", o.clean(e.Action)))
+		s.know(attribute.String("fixpoint.action.status", o.clean(string(e.Status))))
+		s.know(o.stated("fixpoint.gate.plugin", e.By, "fixpoint.gate.reason", e.Reason)...)
 		if e.Error != "" {
 			s.fail("action_error", e.Error)
 		}
@@ -54,9 +54,9 @@ func (o *Observer) parts(c *course, h engine.Header, e engine.Event) bool {
 	case engine.GateVoted:
 		c.call(e.Call, e.Tool, h.Time)
 		s := o.tries(c, c.here(e.Call), "gate "+e.Gate, "", effort{h.Time, e.Began, e.Duration, nil},
-			attribute.String("fixpoint.plugin", clean(e.Plugin)), attribute.String("fixpoint.gate", clean(e.Gate)),
+			attribute.String("fixpoint.plugin", o.clean(e.Plugin)), attribute.String("fixpoint.gate", o.clean(e.Gate)),
 			attribute.String("fixpoint.gate.decision", e.Decision.String()))
-		s.know(stated("fixpoint.gate.reason", e.Reason)...)
+		s.know(o.stated("fixpoint.gate.reason", e.Reason)...)
 		if e.Edits {
 			s.know(attribute.Bool("fixpoint.gate.edits", true))
 		}
@@ -66,8 +66,8 @@ func (o *Observer) parts(c *course, h engine.Header, e engine.Event) bool {
 		s.end(s.ended)
 	case engine.EffectFinished:
 		s := o.tries(c, c.here(""), "effect "+e.Effect, "", effort{h.Time, e.Began, e.Duration, nil},
-			attribute.String("fixpoint.effect", clean(e.Effect)), attribute.String("fixpoint.plugin", clean(e.Plugin)))
-		s.know(stated("fixpoint.effect.handler", e.Handler, "fixpoint.effect.id", e.ID.String())...)
+			attribute.String("fixpoint.effect", o.clean(e.Effect)), attribute.String("fixpoint.plugin", o.clean(e.Plugin)))
+		s.know(o.stated("fixpoint.effect.handler", e.Handler, "fixpoint.effect.id", e.ID.String())...)
 		outcome := "ok"
 		if e.Error != "" {
 			outcome = "error"
@@ -131,7 +131,7 @@ func (o *Observer) tries(c *course, parent *span, name, loser string, e effort, 
 	for i, r := range e.again {
 		var why []attribute.KeyValue
 		if lost := c.lost[loser]; len(lost) > 0 {
-			why, c.lost[loser] = conflict(lost[0]), lost[1:]
+			why, c.lost[loser] = o.conflict(lost[0]), lost[1:]
 		}
 		t.know(attribute.Bool("fixpoint.try.lost", true), attribute.Int("fixpoint.try", i+1))
 		t.know(why...)
@@ -162,14 +162,14 @@ func (o *Observer) asks(c *course, h engine.Header, t gate.Ticket) {
 		kind = gate.Confirm
 	}
 	s := c.here(t.Call).child("wait "+string(kind), h.Time)
-	s.know(attribute.String("fixpoint.ticket.id", clean(t.ID)), attribute.String("fixpoint.plugin", clean(t.Plugin)))
+	s.know(attribute.String("fixpoint.ticket.id", o.clean(t.ID)), attribute.String("fixpoint.plugin", o.clean(t.Plugin)))
 	s.know(o.quote("fixpoint.ticket.message", t.Message)...)
 	s.open()
 	c.waits[t.ID] = s
 }
 
 func (o *Observer) answered(c *course, h engine.Header, e engine.TicketAnswered) {
-	attrs := []attribute.KeyValue{attribute.Bool("fixpoint.answer.approved", e.Approved), attribute.String("fixpoint.answer.by", clean(e.By))}
+	attrs := []attribute.KeyValue{attribute.Bool("fixpoint.answer.approved", e.Approved), attribute.String("fixpoint.answer.by", o.clean(e.By))}
 	attrs = append(attrs, o.quote("fixpoint.answer.reason", e.Reason)...)
 	if w := c.waits[e.Ticket]; w != nil {
 		delete(c.waits, e.Ticket)
@@ -178,7 +178,7 @@ func (o *Observer) answered(c *course, h engine.Header, e engine.TicketAnswered)
 		return
 	}
 	// It was asked before the run was suspended.
-	attrs = append(attrs, attribute.String("fixpoint.ticket.id", clean(e.Ticket)))
+	attrs = append(attrs, attribute.String("fixpoint.ticket.id", o.clean(e.Ticket)))
 	at := c.here("")
 	if e.Call != "" {
 		at = c.call(e.Call, "", h.Time)

@@ -13,6 +13,7 @@ import (
 // span is a stretch of a run's time. The SDK gets to know it when something happens in
 // it, so that what stays empty can be left out.
 type span struct {
+	words
 	tracer trace.Tracer
 	parent *span
 	name   string
@@ -52,8 +53,8 @@ func (s *span) note(name string, at time.Time, attrs ...attribute.KeyValue) {
 
 // fail says that what the span is about went wrong.
 func (s *span) fail(class, description string) {
-	s.know(semconv.ErrorTypeKey.String(clean(class)))
-	s.open().SetStatus(codes.Error, clean(description))
+	s.know(semconv.ErrorTypeKey.String(s.clean(class)))
+	s.open().SetStatus(codes.Error, s.clean(description))
 }
 
 // end ends a span that is live.

@@ -35,7 +35,7 @@ func (o *Observer) walk(e engine.Event) {
 func (o *Observer) flow(c *course, h engine.Header, e engine.Event) bool {
 	switch e := e.(type) {
 	case engine.RunStarted:
-		c.run.know(stated("fixpoint.run.mode", e.Mode, "fixpoint.run.adapter", e.Adapter)...)
+		c.run.know(o.stated("fixpoint.run.mode", e.Mode, "fixpoint.run.adapter", e.Adapter)...)
 		if o.opts.Content && e.Input != "" {
 			c.run.know(semconv.GenAIInputMessagesKey.String(o.message("user", e.Input, nil, "")))
 		}
@@ -71,10 +71,10 @@ func (o *Observer) flow(c *course, h engine.Header, e engine.Event) bool {
 		c.model = c.here("").child(name, h.Time)
 		c.model.kind = trace.SpanKindClient
 		c.asked, c.first = e.Model, time.Time{}
-		c.model.know(semconv.GenAIOperationNameChat, semconv.GenAIProviderNameKey.String(clean(o.meters.provider(e.Model))),
+		c.model.know(semconv.GenAIOperationNameChat, semconv.GenAIProviderNameKey.String(o.clean(o.meters.provider(e.Model))),
 			attribute.Int("fixpoint.request.messages", e.Messages), attribute.Int("fixpoint.request.tools", e.Tools))
-		c.model.know(stated(string(semconv.GenAIRequestModelKey), e.Model)...)
-		c.model.know(conversation(h)...)
+		c.model.know(o.stated(string(semconv.GenAIRequestModelKey), e.Model)...)
+		c.model.know(o.conversation(h)...)
 		c.model.open()
 	case engine.InferenceChunk:
 		if c.model != nil && c.first.IsZero() {
@@ -102,7 +102,7 @@ func (o *Observer) step(c *course, h engine.Header) {
 }
 
 func (o *Observer) runFinished(c *course, h engine.Header, e engine.RunFinished) {
-	c.run.know(attribute.String("fixpoint.run.status", string(e.Status)), attribute.String("fixpoint.run.reason", clean(string(e.Reason))),
+	c.run.know(attribute.String("fixpoint.run.status", o.clean(string(e.Status))), attribute.String("fixpoint.run.reason", o.clean(string(e.Reason))),
 		attribute.Int("fixpoint.run.steps", e.Steps), attribute.Int64("fixpoint.revision", int64(h.Revision)))
 	c.run.know(tokens(e.Usage)...)
 	c.run.know(o.quote("fixpoint.run.detail", e.Detail)...)
@@ -161,7 +161,7 @@ func (o *Observer) inferenceFinished(c *course, h engine.Header, e engine.Infere
 		return
 	}
 	c.model = nil
-	finish := finishReason(e.Stop)
+	finish := o.finishReason(e.Stop)
 	s.know(tokens(e.Usage)...)
 	if finish != "" {
 		s.know(semconv.GenAIResponseFinishReasonsKey.StringSlice([]string{finish}))
@@ -188,8 +188,8 @@ func (o *Observer) toolStarted(c *course, h engine.Header, e engine.ToolStarted)
 	c.endBody(id, h.Time)
 	s := call.child("execute_tool "+e.Call.Name, h.Time)
 	s.know(semconv.GenAIOperationNameExecuteTool, semconv.GenAIToolTypeKey.String("function"),
-		semconv.GenAIToolNameKey.String(clean(e.Call.Name)), semconv.GenAIToolCallIDKey.String(clean(id)))
-	s.know(conversation(h)...)
+		semconv.GenAIToolNameKey.String(o.clean(e.Call.Name)), semconv.GenAIToolCallIDKey.String(o.clean(id)))
+	s.know(o.conversation(h)...)
 	s.know(o.quote(semconv.GenAIToolCallArgumentsKey, string(e.Call.Args))...)
 	s.open()
 	c.bodies[id] = &body{span: s}
@@ -203,7 +203,7 @@ func (o *Observer) toolFinished(c *course, h engine.Header, e engine.ToolFinishe
 	id := e.Call.ID
 	s := c.call(id, e.Call.Name, h.Time)
 	outcome := string(e.Result.Outcome)
-	s.know(attribute.String("fixpoint.tool.outcome", clean(outcome)))
+	s.know(attribute.String("fixpoint.tool.outcome", o.clean(outcome)))
 	why := ""
 	if o.opts.Content {
 		why = e.Result.Content
@@ -213,7 +213,7 @@ func (o *Observer) toolFinished(c *course, h engine.Header, e engine.ToolFinishe
 	}
 	if b := c.bodies[id]; b != nil {
 		delete(c.bodies, id)
-		b.know(attribute.String("fixpoint.tool.outcome", clean(outcome)))
+		b.know(attribute.String("fixpoint.tool.outcome", o.clean(outcome)))
 		class := ""
 		switch e.Result.Outcome {
 		case inference.OutcomeError, inference.OutcomeTimedOut, inference.OutcomeCancelled:
