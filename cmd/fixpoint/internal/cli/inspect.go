@@ -239,6 +239,11 @@ func (f inspectFlags) serve(ctx context.Context, p past, stdio IO) error {
 		return usageError{fmt.Errorf("fixpoint: --addr: %w", err)}
 	}
 	name := p.trace + p.store
+	if info, err := os.Stat(p.trace); err == nil && info.Mode().IsRegular() && info.Size() == 0 {
+		if _, err := fmt.Fprintf(stdio.Err, "note: %s is empty so far; a run that writes it is shown as it goes on\n", name); err != nil {
+			return errors.Join(err, l.Close())
+		}
+	}
 	source := inspector.NewSource(recording.New(name))
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

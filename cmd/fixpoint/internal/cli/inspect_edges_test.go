@@ -1,9 +1,12 @@
 package cli_test
 
 import (
+	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -69,6 +72,33 @@ func TestFilesThatAreNoTraces(t *testing.T) {
 		}
 	}
 }
+
+// A file without a line is no answer to what happened; but one that is to be followed may
+// be about to be written.
+func TestEmptyTrace(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "trace.jsonl")
+	require.NoError(t, os.WriteFile(file, nil, 0o600))
+	for _, args := range [][]string{{"inspect", file, "--html", "-"}, {"explain", file, "key"}, {"why", file, "call"}} {
+		got := fixpoint(t, "", args...)
+		require.Equal(t, cli.ExitUsage, got.code, "%v", args)
+		require.Contains(t, got.err, file+" is no trace: it is empty, and nothing was recorded in it", "%v", args)
+		require.Empty(t, got.out)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out := told(func(p []byte) (int, error) {
+		cancel() // it is served
+		return len(p), nil
+	})
+	var errs bytes.Buffer
+	code := cli.Run(ctx, []string{"inspect", file}, cli.IO{In: strings.NewReader(""), Out: out, Err: &errs})
+	require.Equal(t, cli.ExitOK, code, errs.String())
+	require.Contains(t, errs.String(), "note: "+file+" is empty so far")
+}
+
+type told func([]byte) (int, error)
+
+func (w told) Write(p []byte) (int, error) { return w(p) }
 
 // A trace is for those who may read what the model read.
 func TestTraceFilesAreTheirOwnersAlone(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
@@ -36,8 +37,11 @@ func withCopy(ctx context.Context, folder string, do func(*kept.Store) error) er
 	return fmt.Errorf("%w; \"fixpoint verify --store %s\" says whether it is damaged, or it changes too fast to be read", err, folder)
 }
 
+// copyPrefix begins the names of folders with copies.
+const copyPrefix = "fixpoint-inspect-"
+
 func onCopy(folder string, do func(*kept.Store) error) (err error) {
-	temp, err := os.MkdirTemp("", "fixpoint-inspect-")
+	temp, err := os.MkdirTemp("", copyPrefix)
 	if err != nil {
 		return err
 	}
@@ -49,7 +53,29 @@ func onCopy(folder string, do func(*kept.Store) error) (err error) {
 	if err != nil {
 		return err
 	}
+	// Where a file that is open can be removed it is, so that nothing is left of it when
+	// the process is killed.
+	_ = os.Remove(kept.File(temp))
 	return errors.Join(do(store), store.Close())
+}
+
+// staleAfter is how old a copy is that nobody reads any more: one is made and read within
+// seconds.
+const staleAfter = time.Hour
+
+// sweep removes the copies of processes that were killed while they made or read them. What
+// cannot be removed is somebody else's, or in use.
+func sweep() {
+	folders, err := filepath.Glob(filepath.Join(os.TempDir(), copyPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, folder := range folders {
+		if info, err := os.Lstat(folder); err == nil && info.IsDir() && time.Since(info.ModTime()) > staleAfter {
+			_ = os.Remove(kept.File(folder))
+			_ = os.Remove(folder) // if there is nothing else in it
+		}
+	}
 }
 
 func copyFile(to, from string) error {

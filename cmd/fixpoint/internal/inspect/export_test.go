@@ -2,3 +2,6 @@ package inspect
 
 // Bundle is bundle, for tests.
 var Bundle = bundle
+
+// WithCopy is withCopy, for tests.
+var WithCopy = withCopy

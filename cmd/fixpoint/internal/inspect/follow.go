@@ -30,10 +30,14 @@ func Read(path string) (*recording.Recording, error) {
 	if err := in.all(file); err != nil {
 		return nil, err
 	}
+	if in.lines == 0 && in.faults == 0 {
+		return nil, fmt.Errorf("%s %w: it is empty, and nothing was recorded in it", path, ErrNoTrace)
+	}
 	return in.rec, in.judge(path)
 }
 
-// ErrNoTrace is returned for a file that has lines and none of them an event.
+// ErrNoTrace is returned for a file that has lines and none of them an event, and by Read
+// for one without lines. Follow waits for those.
 var ErrNoTrace = errors.New("is no trace")
 
 // Follow reads a trace into a source, and what is added to the file until ctx ends. A
@@ -85,6 +89,7 @@ func follow(ctx context.Context, path string, source *Source, caught func(), eve
 // intake puts the lines of traces into a recording.
 type intake struct {
 	rec    *recording.Recording
+	lines  int // that tell something
 	events int
 	faults int
 	first  error // of the faults
@@ -123,6 +128,7 @@ func (in *intake) add(line trace.Line) {
 	if in.seen != nil {
 		in.seen(line)
 	}
+	in.lines++
 	if line.Event != nil {
 		in.events++
 	}

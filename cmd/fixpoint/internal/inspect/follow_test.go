@@ -191,9 +191,20 @@ func TestNoTrace(t *testing.T) {
 	require.ErrorContains(t, err, "update Fixpoint")
 	require.ErrorContains(t, inspect.FollowAt(t.Context(), newer, source, func() {}, time.Millisecond), "update Fixpoint")
 
-	empty := filepath.Join(t.TempDir(), "empty")
-	appendTo(t, empty, nil)
-	rec, err := inspect.Read(empty)
+	for _, text := range []string{"", "\n \n"} {
+		empty := filepath.Join(t.TempDir(), "empty")
+		appendTo(t, empty, []byte(text))
+		_, err = inspect.Read(empty)
+		require.ErrorIs(t, err, inspect.ErrNoTrace)
+		require.ErrorContains(t, err, "it is empty, and nothing was recorded in it")
+		// A run may be about to begin.
+		ctx, cancel := context.WithCancel(t.Context())
+		require.NoError(t, inspect.FollowAt(ctx, empty, source, cancel, time.Millisecond))
+		require.Error(t, ctx.Err(), "it was shown")
+	}
+	begun := filepath.Join(t.TempDir(), "begun")
+	appendTo(t, begun, []byte(`{"type":"trace","version":1}`+"\n"))
+	rec, err := inspect.Read(begun)
 	require.NoError(t, err)
 	require.Empty(t, rec.View().Runs)
 }

@@ -107,6 +107,7 @@ type piece struct {
 }
 
 func newShelf(folder string) (*shelf, error) {
+	sweep()
 	keys, err := schema()
 	if err != nil {
 		return nil, err
