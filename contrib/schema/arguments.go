@@ -17,7 +17,9 @@ import (
 const (
 	shown       = 8       // faults that a model is told at once
 	maxBytes    = 1 << 20 // of arguments
+	maxValues   = 100_000 // in arguments: each may have a fault, and thousands take seconds to tell
 	maxExponent = 400     // of a number: no Go type that it could be read into goes that far
+	maxDigits   = 4000    // of a number: a check with a million of them takes seconds
 )
 
 // ArgumentError says where the arguments of a call do not fit the schema of the tool.
@@ -55,10 +57,11 @@ func (d *document) decode(tool string, args inference.JSON, in any) error {
 		return fmt.Errorf("arguments of %s: they are not JSON in UTF-8", tool)
 	}
 	tree := jsonpos.Parse([]byte(args))
-	if f := beyond(tree); f != nil {
+	left := maxValues
+	if f := beyond(tree, &left); f != nil {
 		return &ArgumentError{tool, []jsonschema.Fault{*f}}
 	}
-	err := d.checker.CheckSchema(d.text, args)
+	err := d.checker.CheckSchema(d.checked, args)
 	var invalid *jsonschema.ValueError
 	switch {
 	case errors.As(err, &invalid):
@@ -69,19 +72,34 @@ func (d *document) decode(tool string, args inference.JSON, in any) error {
 	if err := jsonpos.Exact(string(args), d.of); err != nil { // gates read the arguments too, in their own ways
 		return fmt.Errorf("arguments of %s: %s", tool, clip(err.Error()))
 	}
-	if d.fill(tree, d.root) {
+	if d.fill(tree) {
 		args = inference.JSON(tree.JSON())
 	}
-	if err := args.Decode(in); err != nil {
-		return d.undecoded(tool, tree, err)
+	if d.lossy {
+		if faults := d.losses(tree); len(faults) > 0 {
+			return &ArgumentError{tool, faults}
+		}
 	}
-	return nil
+	err = args.Decode(in)
+	if err == nil {
+		return nil
+	}
+	if faults := d.unreadable(tree); len(faults) > 0 {
+		return &ArgumentError{tool, faults}
+	}
+	return fmt.Errorf("arguments of %s: %s", tool, clip(err.Error()))
 }
 
-// beyond returns the first number that is too large or too small to be calculated with:
-// a few of them, written in ten bytes each, would keep a check busy for seconds.
-func beyond(n *jsonpos.Node) *jsonschema.Fault {
+// beyond returns what is too much to be calculated with: a few numbers, written in ten
+// bytes each, would keep a check busy for seconds.
+func beyond(n *jsonpos.Node, left *int) *jsonschema.Fault {
+	if *left--; *left < 0 {
+		return &jsonschema.Fault{Reason: fmt.Sprintf("is the first of more than %d values", maxValues)}
+	}
 	if n.Kind == jsonpos.Number {
+		if len(n.Text) > maxDigits {
+			return &jsonschema.Fault{Reason: fmt.Sprintf("has more than %d digits, found %s", maxDigits, clip(n.Text))}
+		}
 		if at := strings.IndexAny(n.Text, "eE"); at >= 0 {
 			if e, err := strconv.Atoi(n.Text[at+1:]); err != nil || max(e, -e) > maxExponent {
 				return &jsonschema.Fault{Reason: fmt.Sprintf("has an exponent beyond %d, found %s", maxExponent, clip(n.Text))}
@@ -90,13 +108,13 @@ func beyond(n *jsonpos.Node) *jsonschema.Fault {
 		return nil
 	}
 	for i, item := range n.Items {
-		if f := beyond(item); f != nil {
+		if f := beyond(item, left); f != nil {
 			f.Pointer = fmt.Sprintf("/%d%s", i, f.Pointer)
 			return f
 		}
 	}
 	for _, m := range n.Members {
-		if f := beyond(m.Value); f != nil {
+		if f := beyond(m.Value, left); f != nil {
 			f.Pointer = "/" + escaped(m.Name) + f.Pointer
 			return f
 		}
@@ -106,34 +124,6 @@ func beyond(n *jsonpos.Node) *jsonschema.Fault {
 
 // escaped writes a name as a step of a JSON Pointer.
 func escaped(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
-
-// undecoded says where a value fits the schema and yet is none of its type: a number with
-// too many digits, or a text that the type itself refuses.
-func (d *document) undecoded(tool string, tree *jsonpos.Node, err error) error {
-	check := jsonpos.Check{Root: tree}
-	check.Fit(d.of, tree, nil, jsonpos.Rules{Null: true})
-	e := &ArgumentError{Tool: tool}
-	pointers := map[string]string{}
-	locate(tree, nil, "", pointers)
-	for _, f := range check.Faults() {
-		e.Faults = append(e.Faults, jsonschema.Fault{Pointer: pointers[f.Path], Reason: clip(f.Msg)})
-	}
-	if len(e.Faults) == 0 {
-		return fmt.Errorf("arguments of %s: %s", tool, clip(err.Error()))
-	}
-	return e
-}
-
-// locate adds the pointers of all values in n, by their paths.
-func locate(n *jsonpos.Node, path jsonpos.Path, pointer string, pointers map[string]string) {
-	pointers[path.String()] = pointer
-	for i, item := range n.Items {
-		locate(item, path.To(i), fmt.Sprintf("%s/%d", pointer, i), pointers)
-	}
-	for _, m := range n.Members {
-		locate(m.Value, path.To(m.Name), pointer+"/"+escaped(m.Name), pointers)
-	}
-}
 
 // found adds to faults what stands in their places.
 func found(faults []jsonschema.Fault, args inference.JSON) []jsonschema.Fault {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ddd26017/fixpoint/inference"
 )
@@ -40,6 +41,8 @@ type derivation struct {
 	defs    part
 	names   map[refKey]string // of what is in defs
 	samples []sample
+	fields  map[reflect.Type][]field // of the structs that were met
+	lossy   bool                     // encoding/json may lose something, or fail without a place: see reading
 }
 
 type refKey struct {
@@ -47,18 +50,20 @@ type refKey struct {
 	null bool
 }
 
-// sample is a value of a tag that has to fit the schema that the tag is part of.
+// sample is a value of a tag that has to fit the schema that the tag is part of, and to be read into the type.
 type sample struct {
-	what  string
-	value any
-	of    part
+	what   string
+	value  any
+	of     part
+	into   reflect.Type
+	quoted bool
 }
 
 // of returns the schema of the values of a type, which stands at path.
 func (d *derivation) of(t reflect.Type, path string) (part, error) {
 	null := false
 	for hops := 0; t.Kind() == reflect.Pointer; hops++ {
-		if hops > 8 {
+		if hops >= maxHops {
 			return nil, fmt.Errorf("%s: a pointer to itself cannot be read from JSON", path)
 		}
 		t, null = t.Elem(), true
@@ -79,9 +84,15 @@ func (d *derivation) of(t reflect.Type, path string) (part, error) {
 	return part{"$ref": "#/$defs/" + d.names[key]}, nil
 }
 
-// free returns a name in defs that is not taken.
+// free returns a name in defs that is not taken, and needs no escapes in a reference.
 func (d *derivation) free(t reflect.Type, null bool) string {
 	base, _, _ := strings.Cut(t.Name(), "[") // without the arguments of a generic type
+	base = strings.Map(func(r rune) rune {
+		if r > unicode.MaxASCII {
+			return '_'
+		}
+		return r
+	}, base)
 	if null {
 		base += "OrNull"
 	}
@@ -104,6 +115,8 @@ func reaches(from, to reflect.Type, seen map[reflect.Type]bool) bool {
 	seen[from] = true
 	inner := func(t reflect.Type) bool { return t == to && t.Name() != "" || reaches(t, to, seen) }
 	switch from.Kind() {
+	default:
+		return false
 	case reflect.Pointer, reflect.Slice, reflect.Array, reflect.Map:
 		return inner(from.Elem())
 	case reflect.Struct:
@@ -122,14 +135,8 @@ func (d *derivation) body(t reflect.Type, path string) (part, error) {
 	if p := known[t]; p != nil {
 		return copied(p), nil
 	}
-	pointer := reflect.PointerTo(t)
-	switch {
-	case pointer.Implements(reflect.TypeFor[Described]()):
-		return described(reflect.New(t).Interface().(Described), path)
-	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
-		return nil, fmt.Errorf("%s: %s reads JSON in its own way; give it a method JSONSchema", path, t)
-	case pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
-		return part{"type": "string"}, nil
+	if readsItself(t) {
+		return itself(t, path)
 	}
 	switch k := t.Kind(); k {
 	case reflect.Bool:
@@ -148,7 +155,7 @@ func (d *derivation) body(t reflect.Type, path string) (part, error) {
 	case reflect.Uint8, reflect.Uint16, reflect.Uint32:
 		return part{"type": "integer", "minimum": integer(0), "maximum": integer(int64(1)<<t.Bits() - 1)}, nil
 	case reflect.Slice, reflect.Array:
-		if k == reflect.Slice && t.Elem().Kind() == reflect.Uint8 {
+		if isBytes(t) {
 			return part{"type": "string", "contentEncoding": "base64"}, nil
 		}
 		items, err := d.of(t.Elem(), path+"[]")
@@ -163,10 +170,38 @@ func (d *derivation) body(t reflect.Type, path string) (part, error) {
 		return d.object(t, path)
 	case reflect.Interface:
 		if t.NumMethod() == 0 {
+			d.lossy = true
 			return part{}, nil
 		}
+		fallthrough
+	default: // channels, functions, complex numbers, and pointers that are none to Go
+		return nil, fmt.Errorf("%s: a value of type %s cannot be read from JSON; leave the field out with the tag json:\"-\"", path, t)
 	}
-	return nil, fmt.Errorf("%s: a value of type %s cannot be read from JSON; leave the field out with the tag json:\"-\"", path, t)
+}
+
+// readsItself reports whether a type has a way of its own to be read.
+func readsItself(t reflect.Type) bool {
+	pointer := reflect.PointerTo(t)
+	return pointer.Implements(reflect.TypeFor[Described]()) || pointer.Implements(reflect.TypeFor[json.Unmarshaler]()) ||
+		pointer.Implements(reflect.TypeFor[encoding.TextUnmarshaler]())
+}
+
+// itself returns the schema of a type that reads itself.
+func itself(t reflect.Type, path string) (part, error) {
+	pointer := reflect.PointerTo(t)
+	switch {
+	case pointer.Implements(reflect.TypeFor[Described]()):
+		return described(reflect.New(t).Interface().(Described), path)
+	case pointer.Implements(reflect.TypeFor[json.Unmarshaler]()):
+		return nil, fmt.Errorf("%s: %s reads JSON in its own way; give it a method JSONSchema", path, t)
+	}
+	return part{"type": "string"}, nil
+}
+
+// isBytes reports whether a type is a list that is written as one text. A list of small
+// numbers with names of their own is none.
+func isBytes(t reflect.Type) bool {
+	return t.Kind() == reflect.Slice && t.Elem().Kind() == reflect.Uint8 && !readsItself(t.Elem())
 }
 
 // table returns the schema of a map. Keys that are integers are a pattern of their own,
@@ -174,11 +209,12 @@ func (d *derivation) body(t reflect.Type, path string) (part, error) {
 func (d *derivation) table(t reflect.Type, path string) (part, error) {
 	pattern := ""
 	switch k := t.Key().Kind(); {
-	case reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()), k == reflect.String:
-	case k >= reflect.Int && k <= reflect.Int64:
-		pattern = "^(0|-?[1-9][0-9]*)$"
-	case k >= reflect.Uint && k <= reflect.Uintptr:
-		pattern = "^(0|[1-9][0-9]*)$"
+	case reflect.PointerTo(t.Key()).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):
+		d.lossy = true
+	case k == reflect.String:
+	case k >= reflect.Int && k <= reflect.Uintptr:
+		d.lossy = true
+		pattern = digits(k)
 	default:
 		return nil, fmt.Errorf("%s: a map with keys of type %s cannot be read from JSON", path, t.Key())
 	}
@@ -195,6 +231,7 @@ func (d *derivation) object(t reflect.Type, path string) (part, error) {
 	if err != nil {
 		return nil, err
 	}
+	d.fields[t] = all
 	properties, required := part{}, []string{}
 	for _, f := range all {
 		at := path + "." + f.Name
@@ -203,7 +240,8 @@ func (d *derivation) object(t reflect.Type, path string) (part, error) {
 			return nil, err
 		}
 		if f.quoted {
-			p = orNull(part{"type": "string"}, f.Type.Kind() == reflect.Pointer)
+			d.lossy = true
+			p = orNull(part{"type": "string", "pattern": digits(pointed(f.Type).Kind())}, f.Type.Kind() == reflect.Pointer)
 		}
 		if err := d.tags(f, p, at); err != nil {
 			return nil, err
@@ -223,13 +261,41 @@ func (d *derivation) object(t reflect.Type, path string) (part, error) {
 	return p, nil
 }
 
+// digits returns a pattern for the texts that are values of a kind, each written in one way.
+func digits(k reflect.Kind) string {
+	switch {
+	case k == reflect.Bool:
+		return "^(true|false)$"
+	case k <= reflect.Int64:
+		return "^(0|-?[1-9][0-9]*)$"
+	case k <= reflect.Uintptr:
+		return "^(0|[1-9][0-9]*)$"
+	}
+	return `^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][-+]?[0-9]+)?$`
+}
+
+// maxHops is how many pointers lead to a value: more are a pointer to itself.
+const maxHops = 8
+
+// pointed returns the type that a type points to, or itself.
+func pointed(t reflect.Type) reflect.Type {
+	for hops := 0; t.Kind() == reflect.Pointer && hops <= maxHops; hops++ {
+		t = t.Elem()
+	}
+	return t
+}
+
 // described returns what a type says of itself.
 func described(v Described, path string) (part, error) {
 	var p part
 	text := v.JSONSchema()
 	err := decodeNumbers(text, &p)
-	if err == nil && p == nil {
+	switch {
+	case err != nil:
+	case p == nil:
 		err = errors.New("it is not an object")
+	case strings.Contains(string(text), `"$ref"`):
+		err = errors.New("it has a reference, which would lead elsewhere in the schema that it becomes a part of")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: the schema of %T: %w", path, v, err)
@@ -249,7 +315,7 @@ func orNull(p part, null bool) part {
 		return p
 	}
 	one, plain := p["type"].(string)
-	if !plain {
+	if _, fixed := p["const"]; !plain || fixed || one == "null" {
 		return part{"anyOf": []any{p, part{"type": "null"}}}
 	}
 	p["type"] = []any{one, "null"}
@@ -283,6 +349,30 @@ func typeOf(p part) string {
 		return one
 	}
 	return ""
+}
+
+// portable returns the schema as models are told it. Two of the three big services take
+// nothing beside a reference, so that a description there has to stand around it.
+func portable(v any) any {
+	switch v := v.(type) {
+	case part:
+		out := part{}
+		for name, inner := range v {
+			out[name] = portable(inner)
+		}
+		if ref, ok := out["$ref"].(string); ok && len(out) > 1 {
+			delete(out, "$ref")
+			out["anyOf"] = []any{part{"$ref": ref}}
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, inner := range v {
+			out[i] = portable(inner)
+		}
+		return out
+	}
+	return v
 }
 
 func copied(p part) part {

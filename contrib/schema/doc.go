@@ -25,13 +25,20 @@
 //   - time.Time is a text of the format date-time, time.Duration a number of nanoseconds,
 //     []byte a text in base64, and a type with a method UnmarshalText a text.
 //   - any, json.RawMessage and inference.JSON may be anything.
+//   - A field with the json option "string" is a text with a number, or true or false, in it:
+//     for identifiers that a model, or what is between, would round.
 //   - Maps have keys that are texts, integers or have a method UnmarshalText.
 //   - A type that holds values of itself becomes a definition that is referred to.
 //   - A type with a method UnmarshalJSON says by [Described] what it reads; any type may.
 //
 // Channels, functions, complex numbers and interfaces with methods are errors, and so is
-// a field that encoding/json would drop, because another one has its name. Errors have
-// the path of the field in Go.
+// a field that encoding/json would drop, because another one has its name or the struct
+// that it is of is embedded twice. Errors have the path of the field in Go.
+//
+// Not all of this is taken by all services. OpenAI's strict mode wants every member
+// required: pointers without omitempty and no defaults, and no maps. Gemini wants fields
+// that lead to a value of their own struct to be optional. The text keeps to what both
+// ask of references: there is nothing beside them.
 //
 // # Tags
 //
@@ -40,8 +47,8 @@
 // maxLength, pattern (in the syntax of package regexp), format, minItems, maxItems,
 // uniqueItems, minProperties and maxProperties. One that says nothing about the field
 // itself is about the items of the list or the values of the map: enum:"a,b" on a
-// []string. A tag that fits nowhere, cannot be read, or has a value that the schema
-// refuses is an error.
+// []string. A tag that fits nowhere, cannot be read, or has a value that the schema or
+// the type itself refuses is an error.
 //
 // # Arguments
 //
@@ -49,8 +56,10 @@
 // again when the call runs: against the schema, then for names that are there twice or
 // are written with other capitals, then by decoding them. 3.0 is an integer to the schema,
 // but not to encoding/json: it is refused.
-// No arguments are those of the empty object. They may have 1 MiB and be 64 levels deep,
-// and numbers in them exponents of up to 400.
+// Two names that are one key of a map are refused too, and whole numbers in an any that
+// would lose digits there: in a json.RawMessage, inference.JSON or json.Number they do not.
+// No arguments are those of the empty object. They may have 1 MiB and 100,000 values and
+// be 64 levels deep, and numbers in them 4,000 digits and exponents of up to 400.
 //
 // A model is told up to eight faults at once, in one line:
 //
@@ -59,13 +68,14 @@
 // Numbers that were found are repeated, but no texts, which may be secrets. What a method
 // UnmarshalText or UnmarshalJSON says is passed on.
 //
-// A default takes the place of a member that is not there, at any depth, when the
-// arguments are decoded. Gates, and what is kept of the call, see what the model wrote.
+// A default takes the place of a member that is not there, at any depth and in defaults,
+// when the arguments are decoded. Gates, and what is kept of the call, see what the model wrote.
 //
 // # Results
 //
 // A string is the content of the result, and an engine.Output is the whole of it. Any
 // other value becomes the details of the result as JSON, and its content too, unless it
 // is a fmt.Stringer, whose text is the content then. inference.ToolSpec has no place for
-// the schema of a result. How long a result may be is up to the function.
+// the schema of a result. How long a result may be is up to the function. One that cannot
+// be written is an error that says that the call was made.
 package schema

@@ -23,10 +23,15 @@ type field struct {
 func fields(t reflect.Type, path string) ([]field, error) {
 	var all []field
 	taken := map[string]bool{}
-	visited := map[reflect.Type]bool{t: true}
+	visited := map[reflect.Type]bool{}
+	times := map[reflect.Type]int{} // that a struct is embedded on a level
 	for level := []reflect.Type{t}; len(level) > 0; {
 		var found []field
 		var next []reflect.Type
+		again := map[reflect.Type]int{}
+		for _, s := range level {
+			visited[s] = true
+		}
 		for _, s := range level {
 			for i := range s.NumField() {
 				f, inner, err := read(s.Field(i), path)
@@ -34,9 +39,12 @@ func fields(t reflect.Type, path string) ([]field, error) {
 				case err != nil:
 					return nil, err
 				case inner != nil && !visited[inner]:
-					visited[inner] = true
-					next = append(next, inner)
+					if again[inner]++; again[inner] == 1 {
+						next = append(next, inner)
+					}
 				case inner != nil || f.json == "" || taken[f.json]:
+				case times[s] > 1:
+					return nil, fmt.Errorf("%s.%s: encoding/json drops it, since %s is embedded more than once; embed it in one place", path, f.Name, s)
 				case slices.ContainsFunc(found, func(o field) bool { return o.json == f.json }):
 					return nil, fmt.Errorf("%s.%s: another field is called %q too; give one of them another json name", path, f.Name, f.json)
 				default:
@@ -47,7 +55,7 @@ func fields(t reflect.Type, path string) ([]field, error) {
 		for _, f := range found {
 			taken[f.json] = true
 		}
-		all, level = append(all, found...), next
+		all, level, times = append(all, found...), next, again
 	}
 	return all, nil
 }
@@ -70,17 +78,23 @@ func read(sf reflect.StructField, path string) (f field, embedded reflect.Type, 
 			return field{}, nil, fmt.Errorf("%s.%s: encoding/json cannot set an embedded pointer that is not exported; embed the struct itself", path, sf.Name)
 		}
 		return field{}, inner, nil
+	case sf.Anonymous && !sf.IsExported() && inner.Kind() == reflect.Struct: // encoding/json reads it all the same
+		return field{}, nil, fmt.Errorf("%s.%s: give it a name with a capital, or leave it out with the tag json:\"-\"", path, sf.Name)
 	case !sf.IsExported():
 		return field{}, nil, nil
 	case strings.ContainsFunc(name, misread):
 		return field{}, nil, fmt.Errorf("%s.%s: encoding/json does not take %q for a name", path, sf.Name, name)
 	}
-	return field{
+	f = field{
 		StructField: sf,
 		json:        cmp.Or(name, sf.Name),
 		optional:    slices.Contains(options, "omitempty") || slices.Contains(options, "omitzero"),
 		quoted:      slices.Contains(options, "string") && quotable(sf.Type),
-	}, nil, nil
+	}
+	if to := pointed(sf.Type); f.quoted && (to.Kind() == reflect.String || readsItself(to)) {
+		return field{}, nil, fmt.Errorf("%s.%s: it would be a text that is written as JSON inside of a text; take the option string out of its json tag", path, sf.Name)
+	}
+	return f, nil, nil
 }
 
 // misread reports whether a name with r in it is ignored by encoding/json.

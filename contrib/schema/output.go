@@ -10,8 +10,9 @@ import (
 	"github.com/ddd26017/fixpoint/inference"
 )
 
-// output returns what the engine is told of what a function returned.
-func output(out any) (engine.Output, error) {
+// output returns what the engine is told of what a function returned. An error says that
+// the function was called, so that the model does not take it for a call to be repeated.
+func output(tool string, out any) (engine.Output, error) {
 	switch v := out.(type) {
 	case engine.Output:
 		return v, nil
@@ -20,10 +21,12 @@ func output(out any) (engine.Output, error) {
 	}
 	details, err := inference.ToJSON(out)
 	if err != nil {
-		return engine.Output{}, err
+		return engine.Output{}, fmt.Errorf("%s was called and did its work, but its result is lost: %w", tool, err)
 	}
 	content := string(details)
-	if v, ok := out.(fmt.Stringer); ok {
+	at := reflect.ValueOf(out)
+	none := !at.IsValid() || at.Kind() == reflect.Pointer && at.IsNil() // whose method would look into nothing
+	if v, ok := out.(fmt.Stringer); ok && !none {
 		content = v.String()
 	}
 	return engine.Output{Content: content, Details: details}, nil
@@ -45,11 +48,18 @@ func write(t reflect.Type, path string, seen map[reflect.Type]bool) error {
 	}
 	seen[t] = true
 	switch t.Kind() {
+	default:
+		return nil
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		return fmt.Errorf("schema: %s: a value of type %s cannot be written as JSON", path, t)
 	case reflect.Pointer:
 		return write(t.Elem(), path, seen)
-	case reflect.Slice, reflect.Array, reflect.Map:
+	case reflect.Map:
+		if k := t.Key(); k.Kind() != reflect.String && (k.Kind() < reflect.Int || k.Kind() > reflect.Uintptr) && !k.Implements(reflect.TypeFor[encoding.TextMarshaler]()) {
+			return fmt.Errorf("schema: %s: a map with keys of type %s cannot be written as JSON", path, k)
+		}
+		return write(t.Elem(), path+"[]", seen)
+	case reflect.Slice, reflect.Array:
 		return write(t.Elem(), path+"[]", seen)
 	case reflect.Struct:
 		for i := range t.NumField() {

@@ -69,7 +69,7 @@ func (d *derivation) tags(f field, p part, path string) error {
 		if !ok {
 			continue
 		}
-		target := within(p, k.on)
+		target, _ := within(p, k.on)
 		value, err := k.read(text)
 		switch {
 		case target == nil:
@@ -80,7 +80,7 @@ func (d *derivation) tags(f field, p part, path string) error {
 		target[k.name] = value
 	}
 	if text, ok := f.Tag.Lookup("enum"); ok {
-		if err := d.enum(text, p, path); err != nil {
+		if err := d.enum(f, text, p, path); err != nil {
 			return err
 		}
 	}
@@ -95,13 +95,13 @@ func (d *derivation) tags(f field, p part, path string) error {
 		}
 	}
 	p["default"] = value
-	d.samples = append(d.samples, sample{path + ": the tag default", value, p})
+	d.samples = append(d.samples, sample{path + ": the tag default", value, p, f.Type, f.quoted})
 	return nil
 }
 
 // enum adds the values that a tag has, separated by commas.
-func (d *derivation) enum(text string, p part, path string) error {
-	target := within(p, []string{"string", "integer", "number", "boolean"})
+func (d *derivation) enum(f field, text string, p part, path string) error {
+	target, levels := within(p, []string{"string", "integer", "number", "boolean"})
 	if target == nil {
 		return fmt.Errorf("%s: the tag enum is for texts, numbers and truth values, and lists and maps of them", path)
 	}
@@ -115,8 +115,12 @@ func (d *derivation) enum(text string, p part, path string) error {
 		}
 		all = append(all, value)
 	}
+	into := pointed(f.Type)
+	for range levels {
+		into = pointed(into.Elem())
+	}
 	for _, v := range all {
-		d.samples = append(d.samples, sample{path + ": the tag enum", v, target})
+		d.samples = append(d.samples, sample{path + ": the tag enum", v, target, into, f.quoted})
 	}
 	if _, null := target["type"].([]any); null {
 		all = append(all, nil)
@@ -126,10 +130,11 @@ func (d *derivation) enum(text string, p part, path string) error {
 }
 
 // within returns the schema that a keyword for some types is about: p itself, or that of
-// the items or values in it. It returns nil if there is none.
-func within(p part, types []string) part {
+// the items or values in it, so many levels down. It returns nil if there is none.
+func within(p part, types []string) (target part, levels int) {
 	for p != nil && !slices.Contains(types, typeOf(p)) {
 		p = values(p)
+		levels++
 	}
-	return p
+	return p, levels
 }

@@ -63,5 +63,5 @@ func (t *tool[In, Out]) Call(ctx context.Context, pc *phase.Context) (engine.Out
 	if err != nil {
 		return engine.Output{}, err
 	}
-	return output(out)
+	return output(t.spec.Name, out)
 }

@@ -231,7 +231,7 @@ func TestDefaults(t *testing.T) {
 	}
 	ab, none := []string{"a", "b"}, "none"
 	require.Equal(t, []order{
-		{One: &item{Size: 9}, Big: 9007199254740993, Label: &none},
+		{One: &item{9, ab}, Big: 9007199254740993, Label: &none},
 		{
 			List:  []item{{Size: 0, Words: ab}, {Size: 3, Words: []string{}}},
 			Named: map[string]item{"x": {3, ab}}, ByNo: map[int]*item{1: {3, ab}, 2: nil},
