@@ -1,5 +1,5 @@
 // Package resilient wraps models so that their failures do less harm, and holds the words in which adapters tell of
-// failures: [Failure] and its [Class]. It imports the standard library and package inference only.
+// failures: [Failure] and its [Class]; package remote below it makes one of what a service answers by HTTP. It imports the standard library and package inference only.
 //
 // The smallest use is a model that is asked again when that may help, and never for too long:
 //

@@ -9,8 +9,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // Name is what failures of this package are said to come from.
@@ -73,7 +72,7 @@ const (
 // Model asks a service. It is safe for concurrent use.
 type Model struct {
 	options  Options
-	secrets  []string
+	secrets  remote.Secrets
 	messages sdk.MessageService
 }
 
@@ -84,17 +83,11 @@ var (
 
 // New returns a model, or an error that says which option or variable is at fault. It asks the service nothing.
 func New(o Options) (*Model, error) {
-	source, key := "Options.BaseURL", o.Key
-	if o.BaseURL == "" {
-		source, o.BaseURL = EnvBaseURL, os.Getenv(EnvBaseURL)
-		key = cmp.Or(key, os.Getenv(EnvKey))
-	}
-	if o.BaseURL == "" && key == "" {
-		return nil, errors.New("anthropic: there is no key: set Options.Key or the variable " + EnvKey +
-			", or name an endpoint that needs none in Options.BaseURL")
-	}
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("anthropic: the key has a space, a line break or a letter that no key has; look how it was copied")
+	at, err := remote.Endpoint{
+		Provider: Name, BaseURL: o.BaseURL, Key: o.Key, EnvBaseURL: EnvBaseURL, EnvKeys: []string{EnvKey},
+	}.Resolve()
+	if err != nil {
+		return nil, err
 	}
 	if o.MaxTokens < 0 {
 		return nil, fmt.Errorf("anthropic: Options.MaxTokens is %d; want 0 or more", o.MaxTokens)
@@ -114,17 +107,13 @@ func New(o Options) (*Model, error) {
 		// Without one, the SDK sets a limit of its own and refuses long answers in one piece. Contexts have limits.
 		option.WithRequestTimeout(math.MaxInt64),
 		option.WithHeaderDel("X-Stainless-Timeout"),
-		option.WithHTTPClient(staying(cmp.Or(o.HTTPClient, http.DefaultClient))),
+		option.WithHTTPClient(remote.Staying(o.HTTPClient)),
 	}
-	if o.BaseURL != "" {
-		base, err := url.Parse(o.BaseURL)
-		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
-			return nil, fmt.Errorf("anthropic: %s is no endpoint; want one such as https://host", source)
-		}
-		settings = append(settings, option.WithBaseURL(strings.TrimRight(o.BaseURL, "/")+"/"))
+	if at.BaseURL != "" {
+		settings = append(settings, option.WithBaseURL(strings.TrimRight(at.BaseURL, "/")+"/"))
 	}
-	if key != "" {
-		settings = append(settings, option.WithAPIKey(key))
+	if at.Key != "" {
+		settings = append(settings, option.WithAPIKey(at.Key))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.Header)) {
 		for i, value := range o.Header[name] {
@@ -136,26 +125,10 @@ func New(o Options) (*Model, error) {
 		}
 	}
 	o.MaxTokens = cmp.Or(o.MaxTokens, DefaultMaxTokens)
-	hidden := secrets(key, o.Header)
+	hidden := remote.SecretsOf(at.Key, o.Header)
 	o.Names, o.Budgets, o.Header, o.Key = maps.Clone(o.Names), maps.Clone(o.Budgets), nil, ""
 	// Not by way of sdk.NewClient, which takes keys and headers from the environment.
 	return &Model{options: o, secrets: hidden, messages: sdk.NewMessageService(settings...)}, nil
-}
-
-// staying returns the client, which follows no redirect to another host: it would get the key, of whose header
-// net/http knows nothing.
-func staying(client *http.Client) *http.Client {
-	if client.CheckRedirect != nil {
-		return client
-	}
-	c := *client
-	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-		if from := via[0].URL; r.URL.Host != from.Host || r.URL.Scheme != from.Scheme || len(via) >= 10 {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}
-	return &c
 }
 
 // Generate asks for an answer in one piece. Errors are [*resilient.Failure].
@@ -184,7 +157,7 @@ func (m *Model) ask(ctx context.Context, r inference.Request, send func(*exchang
 		if err == nil {
 			params, more, unsendable := m.request(r)
 			if unsendable != nil {
-				err = refused{unsendable}
+				err = remote.Unsent(unsendable)
 			} else {
 				err = send(x, params, append(more, option.WithResponseInto(&x.http)))
 			}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -295,38 +294,6 @@ func TestChangedAnswers(t *testing.T) {
 		{"type":"tool_use","id":"1","name":"f","input":{}},
 		{"type":"server_tool_use","id":"s","name":"web_search","input":{}},
 		{"type":"text","text":"more"}]}]`, string(got["messages"]))
-}
-
-// TestRedirect: a key does not follow to another host.
-func TestRedirect(t *testing.T) {
-	var asked []string
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { asked = append(asked, "elsewhere") }))
-	defer elsewhere.Close()
-	target := elsewhere.URL + "/v1/messages"
-	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked = append(asked, r.URL.Path); r.URL.Path == "/moved" {
-			require.Equal(t, "secret-key", r.Header.Get("X-Api-Key"))
-			yes(w, nil)
-			return
-		}
-		w.Header().Set("Location", target)
-		w.WriteHeader(http.StatusTemporaryRedirect)
-	}))
-	defer here.Close()
-	m, err := anthropic.New(anthropic.Options{Key: "secret-key", BaseURL: here.URL})
-	require.NoError(t, err)
-	r := inference.Request{Model: "m", Messages: hello}
-	_, err = m.Generate(context.Background(), r)
-	var f *resilient.Failure
-	require.ErrorAs(t, err, &f)
-	require.Equal(t, http.StatusTemporaryRedirect, f.Status)
-	_, err = inference.Collect(m.Stream(context.Background(), r))
-	require.ErrorAs(t, err, &f)
-	require.Equal(t, []string{"/v1/messages", "/v1/messages"}, asked)
-
-	target = "/moved"
-	_, err = m.Generate(context.Background(), r)
-	require.NoError(t, err)
 }
 
 // TestSecrets: a service that repeats what it does not accept tells nobody else.

@@ -36,7 +36,7 @@ var failures = []modeltest.Failure{
 	{Name: "filter", Class: resilient.ContentFiltered, Code: "invalid_request_error",
 		Reply: failed(400, "invalid_request_error", "Output blocked by content filtering policy")},
 	{Name: "key", Class: resilient.Auth, Code: "authentication_error",
-		Reply: failed(401, "authentication_error", "invalid x-api-key modeltest-not-a-real-key-5e1f")},
+		Reply: failed(401, "authentication_error", "invalid x-api-key "+modeltest.Key)},
 	{Name: "forbidden", Class: resilient.Auth, Code: "permission_error", Reply: failed(403, "permission_error", "Not allowed.")},
 	{Name: "model", Class: resilient.NotFound, Code: "not_found_error", Reply: failed(404, "not_found_error", "model: claude-test")},
 	{Name: "parameter", Class: resilient.BadRequest, Code: "invalid_request_error",

@@ -29,7 +29,7 @@ var failures = []modeltest.Failure{
 		Reply: failed(400, "INVALID_ARGUMENT", "The input token count (1048577) exceeds the maximum number of tokens allowed (1048576).")},
 	{Name: "too many bytes", Class: resilient.ContextOverflow, Reply: modeltest.Reply{Status: 413, Body: "too large"}},
 	{Name: "key", Class: resilient.Auth, Code: "API_KEY_INVALID",
-		Reply: failed(400, "INVALID_ARGUMENT", "API key not valid: modeltest-not-a-real-key-5e1f.", errorInfo("API_KEY_INVALID"))},
+		Reply: failed(400, "INVALID_ARGUMENT", "API key not valid: "+modeltest.Key+".", errorInfo("API_KEY_INVALID"))},
 	{Name: "key in words", Class: resilient.Auth, Code: "INVALID_ARGUMENT", Reply: failed(400, "INVALID_ARGUMENT", "API key expired. Please renew the API key.")},
 	{Name: "forbidden", Class: resilient.Auth, Code: "PERMISSION_DENIED", Reply: failed(403, "PERMISSION_DENIED", "Your project has no access.")},
 	{Name: "country", Class: resilient.Auth, Code: "FAILED_PRECONDITION", Reply: failed(400, "FAILED_PRECONDITION", "User location is not supported for the API use.")},

@@ -2,25 +2,16 @@ package gemini
 
 import (
 	"cmp"
-	"context"
 	"errors"
-	"fmt"
-	"io"
-	"net/http"
 	"regexp"
-	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/genai"
 
 	"github.com/ddd26017/fixpoint/inference/resilient"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
-
-// refused is an error of a request that was not sent.
-type refused struct{ error }
-
-func (r refused) Unwrap() error { return r.error }
 
 // complaint is what a service says that went wrong.
 type complaint struct {
@@ -70,83 +61,24 @@ func readComplaint(e genai.APIError) *complaint {
 
 // failure classifies whatever an exchange ended with.
 func (x *exchange) failure(err error) *resilient.Failure {
-	f := &resilient.Failure{Provider: Name, Model: x.request.Model, Partial: x.partial}
-	if ended := x.ctx.Err(); ended != nil {
-		f.Class, f.Err = resilient.Cancelled, ended
-		if errors.Is(ended, context.DeadlineExceeded) {
-			f.Class = resilient.Transient
-		}
-		if cause := context.Cause(x.ctx); !errors.Is(cause, ended) {
-			f.Err = fmt.Errorf("%w: %w", ended, cause)
-		}
-		return f
-	}
-	var no refused
-	if errors.As(err, &no) {
-		f.Class, f.Err = resilient.BadRequest, no.error
-		return f
-	}
-	if x.http != nil && x.http.StatusCode >= 300 {
-		f.Status = x.http.StatusCode
-	}
 	var said *complaint
 	var answered genai.APIError
 	switch {
 	case errors.As(err, &said):
 	case errors.As(err, &answered): // by a status, or in a stream
 		said = readComplaint(answered)
-	default: // the way to the service, or no answer that can be understood
+	default:
 		err = cmp.Or(x.broken, err)
-		f.Err = x.hideKey(err)
-		f.Class = resilient.ClassOf(err)
-		if f.Class == resilient.Unknown && (x.http != nil || errors.Is(err, io.EOF)) {
-			f.Class = resilient.Transient
+	}
+	e := remote.Exchange{Provider: Name, Model: x.request.Model, Response: x.http, Partial: x.partial, Secrets: x.model.secrets}
+	return e.Failure(x.ctx, err, func(status int) (remote.Complaint, bool) {
+		if said == nil {
+			return remote.Complaint{}, false
 		}
-		return f
-	}
-	said.message = cmp.Or(said.message, http.StatusText(f.Status))
-	f.Code = said.code
-	f.Class = classify(said, cmp.Or(f.Status, answered.Code))
-	if f.Class.Again() {
-		f.RetryAfter = said.wait
-		if f.RetryAfter == 0 && x.http != nil {
-			f.RetryAfter, _ = resilient.ParseRetryAfter(x.http.Header.Get("Retry-After"), time.Now())
-		}
-	}
-	f.Err = x.hideKey(said)
-	return f
-}
-
-// hideKey returns err, or an error without the secrets that its text has: services repeat what they do not accept.
-func (x *exchange) hideKey(err error) error {
-	const limit = 4 << 10
-	text := err.Error()
-	hidden := text
-	for _, secret := range x.model.secrets {
-		hidden = strings.ReplaceAll(hidden, secret, "[key]")
-	}
-	if len(hidden) > limit {
-		hidden = strings.ToValidUTF8(hidden[:limit], "") + "..."
-	}
-	if hidden == text {
-		return err
-	}
-	return errors.New(hidden)
-}
-
-// secrets returns what no error may have: the key, and headers that are called like one. What is too short to be a
-// secret is a word for "no key".
-func secrets(key string, header http.Header) []string {
-	all := []string{key}
-	for name, values := range header {
-		for _, word := range []string{"key", "auth", "token", "secret", "cookie"} {
-			if strings.Contains(strings.ToLower(name), word) {
-				all = append(all, values...)
-				break
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(secret string) bool { return len(secret) < 8 })
+		return remote.Complaint{
+			Class: classify(said, cmp.Or(status, answered.Code)), Code: said.code, Message: said.message, Wait: said.wait,
+		}, true
+	})
 }
 
 // classes by the reasons and statuses of errors. Others are told by the status of HTTP.

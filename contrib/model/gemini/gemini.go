@@ -8,14 +8,12 @@ import (
 	"iter"
 	"maps"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
-	"strings"
 
 	"google.golang.org/genai"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // Name is what failures of this package are said to come from.
@@ -55,7 +53,7 @@ type Options struct {
 // Model asks a service. It is safe for concurrent use.
 type Model struct {
 	options Options
-	secrets []string
+	secrets remote.Secrets
 	client  *genai.Client
 }
 
@@ -66,23 +64,11 @@ var (
 
 // New returns a model, or an error that says which option or variable is at fault. It asks the service nothing.
 func New(o Options) (*Model, error) {
-	source, key := "Options.BaseURL", o.Key
-	if o.BaseURL == "" {
-		source, o.BaseURL = EnvBaseURL, os.Getenv(EnvBaseURL)
-		key = cmp.Or(key, os.Getenv(EnvKey), os.Getenv(EnvOtherKey))
-	}
-	if o.BaseURL == "" && key == "" {
-		return nil, errors.New("gemini: there is no key: set Options.Key or the variable " + EnvKey +
-			", or name an endpoint that needs none in Options.BaseURL")
-	}
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("gemini: the key has a space, a line break or a letter that no key has; look how it was copied")
-	}
-	if o.BaseURL != "" {
-		base, err := url.Parse(o.BaseURL)
-		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
-			return nil, fmt.Errorf("gemini: %s is no endpoint; want one such as https://host", source)
-		}
+	at, err := remote.Endpoint{
+		Provider: Name, BaseURL: o.BaseURL, Key: o.Key, EnvBaseURL: EnvBaseURL, EnvKeys: []string{EnvKey, EnvOtherKey},
+	}.Resolve()
+	if err != nil {
+		return nil, err
 	}
 	for _, effort := range slices.Sorted(maps.Keys(o.Budgets)) {
 		if _, err := inference.ParseEffort(string(effort)); err != nil || o.Budgets[effort] < -1 {
@@ -93,14 +79,14 @@ func New(o Options) (*Model, error) {
 	client, err := genai.NewClient(context.Background(), &genai.ClientConfig{
 		// All that the SDK would take from the environment is set here. It insists on a key.
 		Backend:     genai.BackendGeminiAPI,
-		APIKey:      cmp.Or(key, "none"),
-		HTTPClient:  wired(cmp.Or(o.HTTPClient, http.DefaultClient), key == ""),
-		HTTPOptions: genai.HTTPOptions{BaseURL: o.BaseURL, Headers: o.Header.Clone()},
+		APIKey:      cmp.Or(at.Key, "none"),
+		HTTPClient:  wired(o.HTTPClient, at.Key == ""),
+		HTTPOptions: genai.HTTPOptions{BaseURL: at.BaseURL, Headers: o.Header.Clone()},
 	})
 	if err != nil {
 		return nil, errors.New("gemini: the SDK does not take these Options") // what it says has the key
 	}
-	hidden := secrets(key, o.Header)
+	hidden := remote.SecretsOf(at.Key, o.Header)
 	o.Names, o.Budgets, o.Header, o.Key = maps.Clone(o.Names), maps.Clone(o.Budgets), nil, ""
 	return &Model{options: o, secrets: hidden, client: client}, nil
 }
@@ -131,7 +117,7 @@ func (m *Model) ask(ctx context.Context, r inference.Request, send func(*exchang
 		if err == nil {
 			var body map[string]any
 			if body, err = m.body(r); err != nil {
-				err = refused{err}
+				err = remote.Unsent(err)
 			} else {
 				err = x.guarded(send, body)
 			}

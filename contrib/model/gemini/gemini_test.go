@@ -291,26 +291,6 @@ func TestListenersPanic(t *testing.T) {
 	})
 }
 
-// TestRedirect: a key does not follow to another host.
-func TestRedirect(t *testing.T) {
-	var asked []string
-	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked = append(asked, "elsewhere") }))
-	defer elsewhere.Close()
-	here := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked = append(asked, "here")
-		w.Header().Set("Location", elsewhere.URL+r.URL.Path)
-		w.WriteHeader(http.StatusTemporaryRedirect)
-	}))
-	defer here.Close()
-	m, err := gemini.New(gemini.Options{Key: "secret-key", BaseURL: here.URL})
-	require.NoError(t, err)
-	_, err = m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
-	var f *resilient.Failure
-	require.ErrorAs(t, err, &f)
-	require.Equal(t, http.StatusTemporaryRedirect, f.Status)
-	require.Equal(t, []string{"here"}, asked)
-}
-
 // TestSecrets: a service that repeats what it does not accept tells nobody else.
 func TestSecrets(t *testing.T) {
 	o := gemini.Options{Key: "the-key-itself", Header: http.Header{"Authorization": {"Bearer header-secret"}}}

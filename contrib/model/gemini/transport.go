@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"net/http"
+
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // exchangeKey is the key of an exchange in its context.
@@ -13,19 +15,11 @@ type exchangeKey struct{}
 func withExchange(x *exchange) context.Context { return context.WithValue(x.ctx, exchangeKey{}, x) }
 
 // wired returns the client, which tells an exchange what the SDK keeps to itself: the answer's header, and why its body
-// broke off. It follows no redirect to another host: that would get the key, of whose header net/http knows nothing.
+// broke off.
 func wired(client *http.Client, keyless bool) *http.Client {
-	c := *client
-	c.Transport = wire{cmp.Or(client.Transport, http.DefaultTransport), keyless}
-	if c.CheckRedirect == nil {
-		c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-			if from := via[0].URL; r.URL.Host != from.Host || r.URL.Scheme != from.Scheme || len(via) >= 10 {
-				return http.ErrUseLastResponse
-			}
-			return nil
-		}
-	}
-	return &c
+	c := remote.Staying(client)
+	c.Transport = wire{cmp.Or(c.Transport, http.DefaultTransport), keyless}
+	return c
 }
 
 type wire struct {

@@ -11,6 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 var chatTaken = taken{
@@ -72,7 +73,7 @@ func (x *exchange) chatParams(stream bool) (sdk.ChatCompletionNewParams, error) 
 			Function function `json:"function"`
 		}{"function", f})
 		if err != nil {
-			return p, refused{err}
+			return p, remote.Unsent(err)
 		}
 		tools = append(tools, json.RawMessage(text))
 	}

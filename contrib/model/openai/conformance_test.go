@@ -36,7 +36,7 @@ var failures = []modeltest.Failure{
 	{Name: "flagged prompt", Class: resilient.ContentFiltered, Code: "invalid_prompt",
 		Reply: failed(400, "invalid_request_error", "invalid_prompt", "Invalid prompt: your prompt was flagged.")},
 	{Name: "key", Class: resilient.Auth, Code: "invalid_api_key",
-		Reply: failed(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided: modeltest-not-a-real-key-5e1f.")},
+		Reply: failed(401, "invalid_request_error", "invalid_api_key", "Incorrect API key provided: "+modeltest.Key+".")},
 	{Name: "forbidden", Class: resilient.Auth, Code: "unsupported_country_region_territory",
 		Reply: failed(403, "request_forbidden", "unsupported_country_region_territory", "Country, region, or territory not supported")},
 	{Name: "model", Class: resilient.NotFound, Code: "model_not_found",

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // taken says of members of a request's body why an entry of the open map cannot set them.
@@ -21,7 +22,7 @@ func extras(r inference.Request, taken taken, merged ...string) (members map[str
 	members, rest = map[string]any{}, map[string]json.RawMessage{}
 	for name, value := range r.Params.Extra.All() {
 		if want := taken[name]; want != "" {
-			return nil, nil, refused{&inference.FieldError{Field: inference.ExtraField(name), Value: string(value), Want: want}}
+			return nil, nil, remote.Unsent(&inference.FieldError{Field: inference.ExtraField(name), Value: string(value), Want: want})
 		}
 		text := json.RawMessage("null")
 		if value != "" {
@@ -54,7 +55,7 @@ func (m *Model) function(tool inference.ToolSpec) (function, error) {
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(f.Parameters, &members); err != nil || members == nil {
-		return f, refused{fmt.Errorf("the schema of tool %s is no JSON object", tool.Name)}
+		return f, remote.Unsent(fmt.Errorf("the schema of tool %s is no JSON object", tool.Name))
 	}
 	return f, nil
 }
@@ -66,7 +67,7 @@ func appended(tools []json.RawMessage, more json.RawMessage) ([]json.RawMessage,
 	}
 	var list []json.RawMessage
 	if err := json.Unmarshal(more, &list); err != nil {
-		return nil, refused{&inference.FieldError{Field: inference.ExtraField("tools"), Value: string(more), Want: "a list of the service's own tools"}}
+		return nil, remote.Unsent(&inference.FieldError{Field: inference.ExtraField("tools"), Value: string(more), Want: "a list of the service's own tools"})
 	}
 	return append(tools, list...), nil
 }

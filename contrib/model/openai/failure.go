@@ -2,14 +2,11 @@ package openai
 
 import (
 	"bytes"
-	"context"
+	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"net/http"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,12 +14,8 @@ import (
 	"github.com/openai/openai-go/v3/packages/ssestream"
 
 	"github.com/ddd26017/fixpoint/inference/resilient"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
-
-// refused is an error of a request that was not sent.
-type refused struct{ error }
-
-func (r refused) Unwrap() error { return r.error }
 
 // errCut is what a stream ends with that ends too early.
 var errCut = errors.New("the stream ended before the answer did")
@@ -32,105 +25,36 @@ type complaint struct {
 	code, kind, message, param string
 }
 
-func (c *complaint) Error() string {
-	text := c.message
-	if text == "" {
-		text = "the service says no more"
+func (c *complaint) Error() string { return c.text() }
+
+// text returns what the service said, and of which parameter.
+func (c *complaint) text() string {
+	if c.message == "" || c.param == "" {
+		return c.message
 	}
-	if c.param != "" {
-		text += " (param " + c.param + ")"
-	}
-	return text
+	return c.message + " (param " + c.param + ")"
 }
 
 // failure classifies whatever an exchange ended with.
 func (x *exchange) failure(err error) *resilient.Failure {
-	f := &resilient.Failure{Provider: Name, Model: x.request.Model, Partial: x.partial}
-	if ended := x.ctx.Err(); ended != nil {
-		f.Class, f.Err = resilient.Cancelled, ended
-		if errors.Is(ended, context.DeadlineExceeded) {
-			f.Class = resilient.Transient
+	e := remote.Exchange{Provider: Name, Model: x.request.Model, Response: x.http, Partial: x.partial, Secrets: x.model.secrets}
+	return e.Failure(x.ctx, err, func(status int) (remote.Complaint, bool) {
+		var broken *ssestream.StreamError
+		var said *complaint
+		switch {
+		case errors.As(err, &said):
+		case errors.As(err, &broken):
+			said = readComplaint(broken.Event.Data)
+		case status >= 400:
+			text, _ := io.ReadAll(io.LimitReader(x.http.Body, 1<<20)) // the SDK has read it into memory
+			said = readComplaint(text)
+		default:
+			return remote.Complaint{}, false
 		}
-		if cause := context.Cause(x.ctx); !errors.Is(cause, ended) {
-			f.Err = fmt.Errorf("%w: %w", ended, cause)
-		}
-		return f
-	}
-	var no refused
-	if errors.As(err, &no) {
-		f.Class, f.Err = resilient.BadRequest, no.error
-		return f
-	}
-
-	var header http.Header
-	if x.http != nil {
-		header = x.http.Header
-		if x.http.StatusCode >= 300 {
-			f.Status = x.http.StatusCode
-		}
-	}
-	var broken *ssestream.StreamError
-	var said *complaint
-	switch {
-	case errors.As(err, &said):
-	case errors.As(err, &broken):
-		said = readComplaint(broken.Event.Data)
-	case f.Status >= 400:
-		text, _ := io.ReadAll(io.LimitReader(x.http.Body, 1<<20)) // the SDK has read it into memory
-		said = readComplaint(text)
-		if said.message == "" {
-			said.message = http.StatusText(f.Status)
-		}
-	default: // the way to the service, or no answer that can be understood
-		f.Err = x.hideKey(err)
-		f.Class = resilient.ClassOf(err)
-		if f.Class == resilient.Unknown && (x.http != nil || errors.Is(err, io.EOF)) {
-			f.Class = resilient.Transient
-		}
-		return f
-	}
-	f.Code = said.code
-	if f.Code == "" {
-		f.Code = said.kind
-	}
-	f.Class = classify(said, f.Status)
-	if f.Class.Again() {
-		f.RetryAfter = retryAfter(header, said.message)
-	}
-	f.Err = x.hideKey(said)
-	return f
-}
-
-// hideKey returns err, or an error without the secrets that its text has: services repeat what they do not accept.
-func (x *exchange) hideKey(err error) error {
-	const limit = 4 << 10
-	text := err.Error()
-	hidden := text
-	for _, secret := range x.model.secrets {
-		hidden = strings.ReplaceAll(hidden, secret, "[key]")
-	}
-	if len(hidden) > limit {
-		hidden = strings.ToValidUTF8(hidden[:limit], "") + "..."
-	}
-	if hidden == text {
-		return err
-	}
-	return errors.New(hidden)
-}
-
-// secrets returns what no error may have: the key, and headers that are called like one. What is too short to be a
-// secret is a word for "no key".
-func secrets(key string, header http.Header) []string {
-	all := []string{key}
-	for name, values := range header {
-		for _, word := range []string{"key", "auth", "token", "secret", "cookie"} {
-			if strings.Contains(strings.ToLower(name), word) {
-				all = append(all, values...)
-				break
-			}
-		}
-	}
-	return slices.DeleteFunc(all, func(secret string) bool { return len(secret) < 8 })
+		return remote.Complaint{
+			Class: classify(said, status), Code: cmp.Or(said.code, said.kind), Message: said.text(), Wait: said.wait(),
+		}, true
+	})
 }
 
 // readComplaint reads the forms that services give their errors: an object error, its text alone, the same in a list,
@@ -238,14 +162,9 @@ func classify(c *complaint, status int) resilient.Class {
 // tryAgain is how a failure in mid stream, which has no header, asks for time.
 var tryAgain = regexp.MustCompile(`(?i)try again in ((?:[0-9.]+(?:ms|s|m|h))+)`)
 
-func retryAfter(header http.Header, message string) time.Duration {
-	if ms, err := strconv.ParseFloat(header.Get("Retry-After-Ms"), 64); err == nil && ms > 0 && ms < 1e9 {
-		return time.Duration(ms * float64(time.Millisecond))
-	}
-	if wait, ok := resilient.ParseRetryAfter(header.Get("Retry-After"), time.Now()); ok {
-		return wait
-	}
-	if match := tryAgain.FindStringSubmatch(message); match != nil {
+// wait returns how long the message asks for.
+func (c *complaint) wait() time.Duration {
+	if match := tryAgain.FindStringSubmatch(c.message); match != nil {
 		if wait, err := time.ParseDuration(match[1]); err == nil {
 			return wait
 		}

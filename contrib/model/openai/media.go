@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // dataURL returns a part's data as a URL.
@@ -24,7 +25,7 @@ func address(p inference.Part) (string, error) {
 	case p.URI != "":
 		return p.URI, nil
 	}
-	return "", refused{fmt.Errorf("a part of kind %q has neither data nor a URI", p.Kind)}
+	return "", remote.Unsent(fmt.Errorf("a part of kind %q has neither data nor a URI", p.Kind))
 }
 
 // filename is what the service is told that a file is called: it wants to hear a name.
@@ -53,5 +54,5 @@ func cannot(p inference.Part, role inference.Role, api API) error {
 	if p.MediaType != "" {
 		kind += " (" + p.MediaType + ")"
 	}
-	return refused{fmt.Errorf("a part of kind %s cannot be sent in a message of role %q by %s", kind, role, api)}
+	return remote.Unsent(fmt.Errorf("a part of kind %s cannot be sent in a message of role %q by %s", kind, role, api))
 }

@@ -8,8 +8,6 @@ import (
 	"iter"
 	"maps"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
 
@@ -18,6 +16,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // Name is what failures of this package are said to come from.
@@ -71,7 +70,7 @@ type Options struct {
 // Model asks a service. It is safe for concurrent use.
 type Model struct {
 	options   Options
-	secrets   []string
+	secrets   remote.Secrets
 	responses responses.ResponseService
 	chat      sdk.ChatCompletionService
 }
@@ -87,30 +86,20 @@ func New(o Options) (*Model, error) {
 	if o.API != Responses && o.API != ChatCompletions {
 		return nil, fmt.Errorf("openai: Options.API is %q; want %q or %q", o.API, Responses, ChatCompletions)
 	}
-	source, key := "Options.BaseURL", o.Key
-	if o.BaseURL == "" {
-		source, o.BaseURL = EnvBaseURL, os.Getenv(EnvBaseURL)
-		key = cmp.Or(key, os.Getenv(EnvKey))
-	}
-	if o.BaseURL == "" && key == "" {
-		return nil, errors.New("openai: there is no key: set Options.Key or the variable " + EnvKey +
-			", or name an endpoint that needs none in Options.BaseURL")
-	}
-	if strings.ContainsFunc(key, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, errors.New("openai: the key has a space, a line break or a letter that no key has; look how it was copied")
+	at, err := remote.Endpoint{
+		Provider: Name, BaseURL: o.BaseURL, Key: o.Key, EnvBaseURL: EnvBaseURL, EnvKeys: []string{EnvKey},
+	}.Resolve()
+	if err != nil {
+		return nil, err
 	}
 	settings := []option.RequestOption{option.WithEnvironmentProduction(), option.WithMaxRetries(0)}
-	if o.BaseURL != "" {
-		base, err := url.Parse(o.BaseURL)
-		if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || base.RawQuery != "" {
-			return nil, fmt.Errorf("openai: %s is no endpoint; want one such as https://host/v1", source)
-		}
-		settings = append(settings, option.WithBaseURL(strings.TrimRight(o.BaseURL, "/")+"/"))
+	if at.BaseURL != "" {
+		settings = append(settings, option.WithBaseURL(strings.TrimRight(at.BaseURL, "/")+"/"))
 	}
-	if key != "" {
-		settings = append(settings, option.WithAPIKey(key))
+	if at.Key != "" {
+		settings = append(settings, option.WithAPIKey(at.Key))
 	}
-	settings = append(settings, option.WithHTTPClient(staying(cmp.Or(o.HTTPClient, http.DefaultClient))))
+	settings = append(settings, option.WithHTTPClient(remote.Staying(o.HTTPClient)))
 	for _, name := range slices.Sorted(maps.Keys(o.Header)) {
 		for i, value := range o.Header[name] {
 			if i == 0 {
@@ -120,7 +109,7 @@ func New(o Options) (*Model, error) {
 			}
 		}
 	}
-	hidden := secrets(key, o.Header)
+	hidden := remote.SecretsOf(at.Key, o.Header)
 	o.Names, o.Header, o.Key = maps.Clone(o.Names), nil, ""
 	return &Model{
 		options: o, secrets: hidden,
@@ -128,22 +117,6 @@ func New(o Options) (*Model, error) {
 		responses: responses.NewResponseService(settings...),
 		chat:      sdk.NewChatCompletionService(settings...),
 	}, nil
-}
-
-// staying returns the client, which follows no redirect to another host: it would get what is in Options.Header, of
-// whose keys net/http knows nothing.
-func staying(client *http.Client) *http.Client {
-	if client.CheckRedirect != nil {
-		return client
-	}
-	c := *client
-	c.CheckRedirect = func(r *http.Request, via []*http.Request) error {
-		if from := via[0].URL; r.URL.Host != from.Host || r.URL.Scheme != from.Scheme || len(via) >= 10 {
-			return http.ErrUseLastResponse
-		}
-		return nil
-	}
-	return &c
 }
 
 // Generate asks for an answer in one piece. Errors are [*resilient.Failure].
@@ -173,10 +146,10 @@ func (m *Model) ask(ctx context.Context, r inference.Request, stream bool) iter.
 		case ctx.Err() != nil:
 			err = ctx.Err()
 		case r.Model == "":
-			err = refused{errors.New("the request names no model, and neither does Options.Model")}
+			err = remote.Unsent(errors.New("the request names no model, and neither does Options.Model"))
 		default:
 			if err = r.Params.Validate(); err != nil {
-				err = refused{err}
+				err = remote.Unsent(err)
 			} else if m.options.API == ChatCompletions {
 				err = x.chat(stream)
 			} else {

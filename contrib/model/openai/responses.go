@@ -10,6 +10,7 @@ import (
 	"github.com/openai/openai-go/v3/shared"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 var responsesTaken = taken{
@@ -77,7 +78,7 @@ func (x *exchange) responsesParams() (responses.ResponseNewParams, error) {
 			function
 		}{"function", f})
 		if err != nil {
-			return p, refused{err}
+			return p, remote.Unsent(err)
 		}
 		tools = append(tools, json.RawMessage(text))
 	}
@@ -104,7 +105,7 @@ func reasoning(effort inference.Opt[inference.Effort], extra json.RawMessage) (s
 	if extra != nil {
 		var members map[string]any
 		bad := func(want string) error {
-			return refused{&inference.FieldError{Field: inference.ExtraField("reasoning"), Value: string(extra), Want: want}}
+			return remote.Unsent(&inference.FieldError{Field: inference.ExtraField("reasoning"), Value: string(extra), Want: want})
 		}
 		if err := json.Unmarshal(extra, &members); err != nil || members == nil {
 			return p, bad("an object")
@@ -281,12 +282,12 @@ func readKept(p inference.Part) (kept, error) {
 	if p.Kind == inference.PartImage {
 		text, err := inference.ToJSON(base64.StdEncoding.EncodeToString([]byte(p.Data)))
 		if err != nil {
-			return k, refused{err}
+			return k, remote.Unsent(err)
 		}
 		members["result"] = json.RawMessage(text)
 		text, err = inference.ToJSON(members)
 		if err != nil {
-			return k, refused{err}
+			return k, remote.Unsent(err)
 		}
 		k.Item = json.RawMessage(text)
 	}
