@@ -22,7 +22,8 @@
 // handed on as they are. Tokens are counted once, stop reasons are translated, and what nobody knows is ignored.
 //
 // Failures: all errors are [*resilient.Failure] with the class that the provider says, the HTTP status, the service's
-// code and the time to wait, and without the key. Nothing is asked twice by itself. A stream that breaks off, however it
+// code and the time to wait, however the header writes it, and without the key, which no redirect takes to another host.
+// Nothing is asked twice by itself. A stream that breaks off, however it
 // does, is a failure, and what came before is kept.
 //
 // Ends: when the context ends, so does the call, with [resilient.Cancelled] and the context's cause, or

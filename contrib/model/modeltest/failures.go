@@ -2,9 +2,11 @@ package modeltest
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +18,9 @@ import (
 
 var failureTests = []test{
 	{"refusals", testRefusals},
+	{"times to wait", testWaits},
 	{"answers that are none", testNonsense},
+	{"redirects", testRedirects},
 	{"nobody there", testNobodyThere},
 	{"interruptions", testInterruptions},
 	{"broken streams", testBrokenStreams},
@@ -34,7 +38,7 @@ func (s *service) failed(t *testing.T, err error, class resilient.Class) *resili
 	require.NotEmpty(t, f.Provider)
 	require.True(t, strings.HasPrefix(err.Error(), f.Provider+": "), "the text begins with the adapter's name: %v", err)
 	require.Equal(t, s.provider.Model, f.Model)
-	require.NotContains(t, err.Error(), secret)
+	require.NotContains(t, err.Error(), Key)
 	return f
 }
 
@@ -57,6 +61,71 @@ func testRefusals(t *testing.T, p Provider) {
 				require.Len(t, s.sent(), 1, "%s: the adapter or its SDK asked again by itself", m.name)
 			}
 		})
+	}
+}
+
+// testWaits is about the ways in which a header asks for time: whole seconds, fractions, milliseconds, a date.
+func testWaits(t *testing.T, p Provider) {
+	date := func(in time.Duration) string { return time.Now().Add(in).UTC().Format(http.TimeFormat) }
+	for _, c := range []struct {
+		name     string
+		header   map[string]string
+		min, max time.Duration
+	}{
+		{"seconds", map[string]string{"Retry-After": "7"}, 7 * time.Second, 7 * time.Second},
+		{"a fraction", map[string]string{"Retry-After": "0.5"}, time.Second / 2, time.Second / 2},
+		{"milliseconds, and seconds that are rounded", map[string]string{"Retry-After": "8", "Retry-After-Ms": "7250"}, 7250 * time.Millisecond, 7250 * time.Millisecond},
+		{"a date", map[string]string{"Retry-After": date(time.Hour)}, time.Hour - 2*patience, time.Hour},
+		{"a date that has passed", map[string]string{"Retry-After": date(-time.Hour)}, 0, 0},
+		{"a negative number", map[string]string{"Retry-After": "-7", "Retry-After-Ms": "-7000"}, 0, 0},
+		{"words", map[string]string{"Retry-After": "soon", "Retry-After-Ms": "NaN"}, 0, 0},
+		{"nothing", nil, 0, 0},
+	} {
+		for status, class := range map[int]resilient.Class{429: resilient.RateLimited, 503: resilient.Overloaded, 529: resilient.Overloaded} {
+			t.Run(fmt.Sprintf("%s with %d", c.name, status), func(t *testing.T) {
+				for _, m := range modes {
+					s := serve(t, p, replying(Reply{Status: status, Header: c.header, Body: "{}"}))
+					_, err := s.ask(context.Background(), m, p.hello())
+					f := s.failed(t, err, class)
+					require.GreaterOrEqual(t, f.RetryAfter, c.min, m.name)
+					require.LessOrEqual(t, f.RetryAfter, c.max, m.name)
+					require.Equal(t, status, f.Status, m.name)
+				}
+			})
+		}
+	}
+}
+
+// testRedirects: a key does not follow to another host, but it does on the same one.
+func testRedirects(t *testing.T, p Provider) {
+	var elsewhere atomic.Int32
+	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
+	defer other.Close()
+	for _, m := range modes {
+		s := serve(t, p, func(_ *service, w http.ResponseWriter, _ *http.Request, wire Wire) {
+			w.Header().Set("Location", other.URL+wire.Path)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		_, err := s.ask(context.Background(), m, p.hello())
+		require.Zero(t, elsewhere.Load(), "%s: another host was asked", m.name)
+		require.Equal(t, http.StatusTemporaryRedirect, s.failed(t, err, resilient.Transient).Status, m.name)
+		require.Len(t, s.sent(), 1, m.name)
+
+		s = serve(t, p, func(s *service, w http.ResponseWriter, _ *http.Request, wire Wire) {
+			if strings.HasPrefix(wire.Path, "/modeltest-moved") {
+				s.answer(w, wire, p.said("Here."))
+				return
+			}
+			w.Header().Set("Location", "/modeltest-moved"+wire.Path)
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		})
+		r, err := s.ask(context.Background(), m, p.hello())
+		require.NoError(t, err, m.name)
+		require.Equal(t, "Here.", r.Message.Text, m.name)
+		sent := s.sent()
+		require.Len(t, sent, 2, m.name)
+		require.Equal(t, string(sent[0].Body), string(sent[1].Body), m.name)
+		require.Contains(t, fmt.Sprint(sent[1].Header), Key, "%s: the key of the request that was sent on", m.name)
 	}
 }
 
@@ -100,7 +169,7 @@ func testNobodyThere(t *testing.T, p Provider) {
 		server := httptest.NewServer(http.NotFoundHandler())
 		server.Close()
 		s := &service{provider: p}
-		s.model = p.New(t, Setup{BaseURL: server.URL, Client: &http.Client{Transport: &http.Transport{}}, Key: secret, Warn: func(error) {}})
+		s.model = p.New(t, Setup{BaseURL: server.URL, Client: &http.Client{Transport: &http.Transport{}}, Key: Key, Warn: func(error) {}})
 		for _, m := range modes {
 			_, err := s.ask(context.Background(), m, p.hello())
 			s.failed(t, err, resilient.Transient)

@@ -23,7 +23,7 @@ const flawVariable = "MODELTEST_FLAW"
 
 func toyProvider(flaw string) modeltest.Provider {
 	failed := func(status int, code string, header map[string]string) modeltest.Reply {
-		return modeltest.Reply{Status: status, Header: header, Body: toyJSON(toyError{code, "sorry, modeltest-not-a-real-key-5e1f"})}
+		return modeltest.Reply{Status: status, Header: header, Body: toyJSON(toyError{code, "sorry, " + modeltest.Key})}
 	}
 	return modeltest.Provider{
 		New:   func(_ testing.TB, s modeltest.Setup) inference.Model { return &toy{Setup: s, flaw: flaw} },
@@ -87,6 +87,8 @@ func TestKitFindsFlaws(t *testing.T) {
 		"tells the key":          "failures/refusals",
 		"status only":            "failures/refusals/overflow",
 		"impatient":              "failures/refusals/rate_limit",
+		"whole seconds":          "failures/times_to_wait",
+		"follows anywhere":       "failures/redirects",
 		"not partial":            "failures/interruptions",
 		"takes cuts for ends":    "failures/broken_streams",
 		"deaf":                   "ends/cancelled_in_mid_stream",
@@ -131,7 +133,7 @@ func TestRunWantsEverything(t *testing.T) {
 	child.Env = append(os.Environ(), flawVariable+"=empty")
 	out, err := child.CombinedOutput()
 	require.Error(t, err)
-	for _, want := range []string{"Provider.New", "Provider.Model", "Provider.Golden", "rate limited", "not authorized", "temperature", "extra.modeltest_null", "effort", "max", "image at a URI"} {
+	for _, want := range []string{"Provider.New", "Provider.Model", "Provider.Golden", "repeats Key", "rate limited", "not authorized", "temperature", "extra.modeltest_null", "effort", "max", "image at a URI"} {
 		require.Contains(t, string(out), want)
 	}
 }

@@ -26,7 +26,8 @@ type Provider struct {
 	// are in frames of their own, piece by piece, and the last frames end the stream as the service does.
 	Stream func(Answer) []string
 
-	// Failures are the ways in which the service refuses. There must be at least one of each class in NeededClasses.
+	// Failures are the ways in which the service refuses. There must be at least one of each class in NeededClasses, and
+	// one that repeats [Key].
 	Failures []Failure
 	// MidStream are the ways in which the service gives up in the middle of a stream; none if it has no way to say so.
 	MidStream []Interruption

@@ -20,8 +20,8 @@ import (
 // patience is how long anything may take that ought to happen at once.
 var patience = 20 * time.Second
 
-// secret is the key that the model is made with.
-const secret = "modeltest-not-a-real-key-5e1f"
+// Key is the key that models are made with.
+const Key = "modeltest-not-a-real-key-5e1f"
 
 // service is a local server and a model that talks to it. At the end of the test it makes sure that no connection and
 // no goroutine is left.
@@ -93,7 +93,7 @@ func serve(t testing.TB, p Provider, script func(s *service, w http.ResponseWrit
 			t.Errorf("modeltest: %d goroutines are left:\n%s", n, strings.Join(left, "\n\n"))
 		}
 	})
-	s.model = p.New(t, Setup{BaseURL: s.url, Client: &http.Client{Transport: transport}, Key: secret, Warn: func(err error) {
+	s.model = p.New(t, Setup{BaseURL: s.url, Client: &http.Client{Transport: transport}, Key: Key, Warn: func(err error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.warnings = append(s.warnings, err)

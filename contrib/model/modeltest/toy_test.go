@@ -18,6 +18,7 @@ import (
 	"github.com/ddd26017/fixpoint/contrib/model/modeltest"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/inference/resilient"
+	"github.com/ddd26017/fixpoint/inference/resilient/remote"
 )
 
 // toy is an adapter for a protocol of its own: lines of JSON. With a flaw it does one thing wrong.
@@ -223,7 +224,11 @@ func (m *toy) converse(ctx context.Context, r inference.Request, stream bool, sa
 			return err
 		}
 		req.Header.Set("Authorization", "Bearer "+m.Key)
-		if resp, err = m.Client.Do(req); err != nil {
+		client := remote.Staying(m.Client)
+		if m.flaw == "follows anywhere" {
+			client = m.Client
+		}
+		if resp, err = client.Do(req); err != nil {
 			return err
 		}
 		if resp.StatusCode < 400 {
@@ -248,10 +253,12 @@ func (m *toy) converse(ctx context.Context, r inference.Request, stream bool, sa
 			f.Err = errors.New(said.Message)
 		}
 		if f.Class == resilient.Unknown {
-			f.Class, f.Status = resilient.Transient, 0
+			f.Class = resilient.Transient
 		}
-		if m.flaw != "impatient" {
+		if m.flaw == "whole seconds" {
 			f.RetryAfter, _ = resilient.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
+		} else if m.flaw != "impatient" {
+			f.RetryAfter = remote.RetryAfter(resp.Header, time.Now())
 		}
 		return f
 	}

@@ -3,6 +3,8 @@ package modeltest
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/inference/resilient"
 )
@@ -22,6 +24,8 @@ func (p Provider) validate() error {
 	for _, class := range NeededClasses {
 		need(p.has(class), "Provider.Failures has none of class %q", class.String())
 	}
+	need(slices.ContainsFunc(p.Failures, func(f Failure) bool { return strings.Contains(f.Reply.Body, Key) }),
+		"Provider.Failures has none that repeats Key, as services do with a key that they do not accept")
 	need(p.has(resilient.ContentFiltered) || !p.Lacks.Filtered,
 		"a service must be able to filter, by a Failure of class %q or by an answer's end", resilient.ContentFiltered.String())
 	for field := range full.Fields() {
