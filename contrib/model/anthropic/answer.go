@@ -80,8 +80,10 @@ type blocks struct {
 	// apart is true when something other than text came after the last text, and thought when there was a thought.
 	apart, thought bool
 	counted        inference.Usage
-	reason         sdk.StopReason
-	refusal        string
+	// fresh, put and read are the tokens of the input, by what the cache did with them.
+	fresh, put, read int64
+	reason           sdk.StopReason
+	refusal          string
 }
 
 // block is one block, as far as it came.
@@ -273,23 +275,14 @@ func (b *blocks) count(raw string) {
 		return
 	}
 	now := b.counted
-	if u.Input != nil {
-		now.InputTokens = *u.Input
-		for _, more := range []*int64{u.Written, u.Read} {
-			if more != nil {
-				now.InputTokens += *more
-			}
+	for of, total := range map[*int64]*int64{
+		&b.fresh: u.Input, &b.put: u.Written, &b.read: u.Read, &now.OutputTokens: u.Output, &now.ReasoningTokens: u.Details.Thinking,
+	} {
+		if total != nil {
+			*of = *total
 		}
 	}
-	if u.Read != nil {
-		now.CachedTokens = *u.Read
-	}
-	if u.Output != nil {
-		now.OutputTokens = *u.Output
-	}
-	if u.Details.Thinking != nil {
-		now.ReasoningTokens = *u.Details.Thinking
-	}
+	now.InputTokens, now.CachedTokens = b.fresh+b.put+b.read, b.read
 	b.x.say(inference.Chunk{Usage: inference.Usage{
 		InputTokens:     now.InputTokens - b.counted.InputTokens,
 		OutputTokens:    now.OutputTokens - b.counted.OutputTokens,

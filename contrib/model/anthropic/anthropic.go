@@ -135,7 +135,7 @@ func New(o Options) (*Model, error) {
 func (m *Model) Generate(ctx context.Context, r inference.Request) (inference.Response, error) {
 	answer, err := inference.Collect(m.ask(ctx, r, (*exchange).whole))
 	if err != nil {
-		return inference.Response{}, err
+		return inference.Response{Usage: answer.Usage}, err // what failed is paid for, too
 	}
 	return answer, nil
 }

@@ -296,6 +296,24 @@ func TestChangedAnswers(t *testing.T) {
 		{"type":"text","text":"more"}]}]`, string(got["messages"]))
 }
 
+// TestRunningTotals: what a later count leaves out did not change, and what failed is paid for.
+func TestRunningTotals(t *testing.T) {
+	const begun = `event: message_start
+data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"m","content":[],"usage":{"input_tokens":5,"cache_creation_input_tokens":100,"cache_read_input_tokens":1000,"output_tokens":1}}}
+
+event: message_delta
+data: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"input_tokens":6,"output_tokens":9}}
+
+`
+	want := inference.Usage{InputTokens: 1106, CachedTokens: 1000, OutputTokens: 9}
+	for end, fails := range map[string]bool{"event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n": false, errorEvent("overloaded_error", "Busy"): true} {
+		m, _ := endpoint(t, anthropic.Options{}, func(w http.ResponseWriter, _ []byte) { sendEvents(w, begun+end) })
+		answer, err := inference.Collect(m.Stream(context.Background(), inference.Request{Model: "m", Messages: hello}))
+		require.Equal(t, fails, err != nil)
+		require.Equal(t, want, answer.Usage)
+	}
+}
+
 // TestSecrets: a service that repeats what it does not accept tells nobody else.
 func TestSecrets(t *testing.T) {
 	o := anthropic.Options{Key: "the-key-itself", Header: http.Header{"Authorization": {"Bearer header-secret"}}}

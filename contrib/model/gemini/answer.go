@@ -72,7 +72,7 @@ func (a *answer) part(p *genai.Part) error {
 	switch {
 	case p.FunctionCall != nil:
 		a.apart = true
-		args, err := inference.ToJSON(p.FunctionCall.Args)
+		args, err := written(p.FunctionCall.Args)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func (a *answer) call(id, name, args string) {
 
 // keep yields a part that goes back to the service in its place.
 func (a *answer) keep(at kept, part inference.Part, members any) error {
-	text, err := inference.ToJSON(members)
+	text, err := written(members)
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/stretchr/testify/require"
 
@@ -272,11 +274,46 @@ func TestBlockedPrompt(t *testing.T) {
 	m, _ := endpoint(t, gemini.Options{}, func(w http.ResponseWriter, _ []byte) {
 		_, _ = io.WriteString(w, `{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4}}`)
 	})
-	_, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
+	answer, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
 	var f *resilient.Failure
 	require.ErrorAs(t, err, &f)
 	require.Equal(t, resilient.ContentFiltered, f.Class)
 	require.Equal(t, "SAFETY", f.Code)
+	require.Equal(t, inference.Response{Usage: inference.Usage{InputTokens: 4}}, answer, "it is paid for")
+}
+
+type bytewise struct{ http.RoundTripper }
+
+func (b bytewise) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		resp.Body = struct {
+			io.Reader
+			io.Closer
+		}{iotest.OneByteReader(resp.Body), resp.Body}
+	}
+	return resp, err
+}
+
+// TestLongNumbers: whole numbers in arguments are the ones that the model wrote, wherever a body is broken, and
+// nothing else is touched.
+func TestLongNumbers(t *testing.T) {
+	const args = `{"a":12345678901234567890,"b":[-9007199254740993,123456789012345,1.25,1e3],"c":"x \" 12345678901234567890 \\","d":{"12345678901234567890":0}}`
+	const part = `{"candidates":[{"content":{"parts":[{"text":"12345678901234567890 \""},{"functionCall":{"name":"f","args":` + args + `}}]},"avgLogprobs":-0.12345678901234567890,"finishReason":"STOP","index":0}]}`
+	for _, client := range []*http.Client{{}, {Transport: bytewise{http.DefaultTransport}}} {
+		m, _ := endpoint(t, gemini.Options{HTTPClient: client}, func(w http.ResponseWriter, _ []byte) {
+			sendEvents(w, "data: "+part+"\r\n\r\n")
+		})
+		streamed, err := inference.Collect(m.Stream(context.Background(), inference.Request{Model: "m", Messages: hello}))
+		require.NoError(t, err)
+		m, _ = endpoint(t, gemini.Options{HTTPClient: client}, func(w http.ResponseWriter, _ []byte) { _, _ = io.WriteString(w, part) })
+		whole, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
+		require.NoError(t, err)
+		for _, answer := range []inference.Response{streamed, whole} {
+			require.Equal(t, `12345678901234567890 "`, answer.Message.Text)
+			require.Equal(t, inference.JSON(strings.Replace(args, "1e3", "1000", 1)), answer.Message.ToolCalls[0].Args)
+		}
+	}
 }
 
 // TestListenersPanic: only what the SDK cannot read is recovered from.

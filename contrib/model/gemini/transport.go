@@ -35,7 +35,7 @@ func (w wire) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := w.RoundTripper.RoundTrip(r)
 	if x, ok := r.Context().Value(exchangeKey{}).(*exchange); ok && err == nil {
 		x.http = answer
-		answer.Body = body{answer.Body, x}
+		answer.Body = body{&marking{ReadCloser: answer.Body}, x}
 	}
 	return answer, err
 }

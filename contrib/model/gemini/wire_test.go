@@ -140,8 +140,10 @@ func (w wire) stream(a modeltest.Answer) []string {
 		}
 		frames = append(frames, "data: "+encode(response(a, parts, reason, count))+"\r\n\r\n")
 	}
+	sofar := a.Usage // running totals
+	sofar.Output = sofar.Reasoning + min(1, sofar.Output-sofar.Reasoning)
 	for _, part := range w.parts(a, a.Text, a.Reasoning) {
-		add([]object{part}, "", object{"promptTokenCount": a.Usage.Input, "totalTokenCount": a.Usage.Input})
+		add([]object{part}, "", usage(sofar))
 	}
 	add([]object{{"text": ""}}, finishReasons[a.Stop], usage(a.Usage))
 	return frames

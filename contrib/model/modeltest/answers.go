@@ -36,6 +36,12 @@ var answerTests = []test{
 	{"call without arguments", func(t *testing.T, p Provider) {
 		p.check(t, p.called(Call{ID: "call_0", Name: "now", Args: []string{"{}"}}))
 	}},
+	{"long numbers", func(t *testing.T, p Provider) {
+		// No float64 has them: an identifier would become another one.
+		p.check(t, p.called(Call{ID: "call_n", Name: "weather", Args: []string{
+			`{"city":"9007199254740993","id":9007199254740993,"ids":[-12345678901234567`, `890,0],"text":"a \"12345678901234567890","of":{"x":18446744073709551615}}`,
+		}}))
+	}},
 	{"several calls", func(t *testing.T, p Provider) {
 		p.check(t, p.called(oslo, rome, Call{ID: "call_c", Name: "now", Args: []string{"{}"}}))
 	}},

@@ -289,6 +289,10 @@ func testHistory(t *testing.T, p Provider) {
 			require.True(t, inOrder(texts, "call_1", "call_2", "call_3", "call_1", "call_2", "call_3", "call_4", "call_4"), "%q", texts)
 		}
 	}
+	const long = "9007199254740993" // which no float64 has
+	identified := conversation(p)
+	identified.Messages[1].ToolCalls[0].Args = `{"city":"Oslo","id":` + long + `}`
+	require.Contains(t, string(p.send(t, modes[0], identified).Body), long, "a number keeps its digits")
 	if !p.Lacks.ErrorResults {
 		good, bad := conversation(p), conversation(p)
 		bad.Messages[2].Result.IsError = true

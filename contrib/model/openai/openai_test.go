@@ -263,3 +263,19 @@ func TestErrorsWithGoodStatus(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedAnswersArePaidFor has an answer fail when its tokens were spent.
+func TestFailedAnswersArePaidFor(t *testing.T) {
+	for api, body := range map[openai.API]string{
+		openai.Responses:       `{"status":"failed","error":{"code":"server_error","message":"No"},"usage":{"input_tokens":7,"output_tokens":3}}`,
+		openai.ChatCompletions: `{"choices":[{"index":0,"message":{"content":""},"finish_reason":"error"}],"usage":{"prompt_tokens":7,"completion_tokens":3}}`,
+	} {
+		m, _ := endpoint(t, openai.Options{API: api}, func(w http.ResponseWriter, _ []byte) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = io.WriteString(w, body)
+		})
+		answer, err := m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
+		require.ErrorIs(t, err, resilient.Transient)
+		require.Equal(t, inference.Response{Usage: inference.Usage{InputTokens: 7, OutputTokens: 3}}, answer)
+	}
+}
