@@ -32,10 +32,9 @@ func (y *relay) walk(stream iter.Seq2[inference.Chunk, error], known overlap) (i
 			text, same := known.cut(c.Text)
 			switch c.Text = text; {
 			case err != nil:
-				// The last chunk is no part of the answer, but it was paid for.
-				y.send(inference.Chunk{Usage: c.Usage})
+				y.paid(c.Usage)
 			case !same:
-				y.send(inference.Chunk{Usage: c.Usage})
+				y.paid(c.Usage)
 				err = ErrDiverged
 			default:
 				y.pass(c)
@@ -61,6 +60,13 @@ func (y *relay) pass(c inference.Chunk) {
 		c = inference.Chunk{Text: c.Text, Usage: c.Usage, Model: c.Model}
 	}
 	y.send(c)
+}
+
+// paid sends the usage of a chunk that is no part of the answer.
+func (y *relay) paid(u inference.Usage) {
+	if u != (inference.Usage{}) {
+		y.send(inference.Chunk{Usage: u})
+	}
 }
 
 // release sends what was held back: it is part of the answer now.

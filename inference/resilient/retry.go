@@ -152,7 +152,7 @@ func (c Retry) again(ctx context.Context, model string, try func() (passed int, 
 			if n > 1 {
 				err = fmt.Errorf("resilient: gave up after %d attempts: %w", n, err)
 			}
-			return err
+			return inMidAnswer(err, model, passed > 0)
 		}
 		if c.Observe != nil {
 			c.Observe(ctx, Failed{Model: model, Attempt: n, Err: err, Wait: wait, Passed: passed})
@@ -162,6 +162,20 @@ func (c Retry) again(ctx context.Context, model string, try func() (passed int, 
 				Err: fmt.Errorf("%w, while waiting to ask again after: %w", ended, err)}
 		}
 	}
+}
+
+// inMidAnswer returns err, or a failure around it that says that some of the answer was passed on before: by an earlier
+// attempt, of which the last one knows nothing.
+func inMidAnswer(err error, model string, passed bool) error {
+	var f *Failure
+	if !passed || errors.As(err, &f) && f.Partial {
+		return err
+	}
+	out := Failure{Class: ClassOf(err), Model: model, Partial: true, Err: err}
+	if f != nil {
+		out.Status, out.Code, out.RetryAfter = f.Status, f.Code, f.RetryAfter
+	}
+	return &out
 }
 
 // wait returns how long to wait after attempt n failed with err, and whether to ask again at all.
@@ -192,7 +206,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
-		return gone(ctx).Err
+		return gone(ctx)
 	}
 	return nil
 }

@@ -55,7 +55,8 @@ func (t Timeout) wrap(m inference.Model) inference.Model {
 		answer := func(ctx context.Context) iter.Seq2[inference.Response, error] {
 			return func(yield func(inference.Response, error) bool) { yield(m.Generate(ctx, r)) }
 		}
-		for resp, err = range watch(ctx, Timeout{Request: t.Request}, answer) {
+		only := func(_, next inference.Response) inference.Response { return next }
+		for resp, err = range watch(ctx, Timeout{Request: t.Request}, answer, only) {
 		}
 		return resp, late(err, model, false)
 	}, func(s inference.Streamer) streamFunc {
@@ -71,15 +72,21 @@ func (t Timeout) stream(ctx context.Context, s inference.Streamer, r inference.R
 	return func(yield func(inference.Chunk, error) bool) {
 		y := relay{yield: yield}
 		open := func(ctx context.Context) iter.Seq2[inference.Chunk, error] { return s.Stream(ctx, r) }
-		_, err := y.walk(watch(ctx, t, open), overlap{})
+		spent := func(sum, next inference.Chunk) inference.Chunk {
+			return inference.Chunk{Usage: sum.Usage.Add(next.Usage)}
+		}
+		_, err := y.walk(watch(ctx, t, open, spent), overlap{})
 		y.end(late(err, model, y.began))
 	}
 }
 
-// late makes a failure of an error that a limit is the cause of.
+// late makes a failure of an error that a limit, or the end of the caller's context, is the cause of.
 func late(err error, model string, partial bool) error {
 	if err == ErrTimeout || err == ErrStalled {
 		return &Failure{Class: Transient, Model: model, Partial: partial, Err: err}
+	}
+	if end, ok := err.(over); ok {
+		return &Failure{Class: Cancelled, Model: model, Partial: partial, Err: end.cause}
 	}
 	return err
 }

@@ -36,16 +36,16 @@ type watched[T any] struct {
 }
 
 // watch yields what open yields, as long as the limits of t hold and ctx lasts. Then it ends the context that open got
-// and yields an error, with what the sequence says within the grace: ErrTimeout, ErrStalled, or at the end of ctx the
-// sequence's own or else that of [gone]. A panic or an end of the goroutine passes to the consumer. After the loop the
+// and yields an error, with what total makes of all that the sequence says within the grace: ErrTimeout, ErrStalled, or at the end of ctx the
+// sequence's own or else over. A panic or an end of the goroutine passes to the consumer. After the loop the
 // sequence has ended, or was given up on.
-func watch[T any](parent context.Context, t Timeout, open func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
+func watch[T any](parent context.Context, t Timeout, open func(context.Context) iter.Seq2[T, error], total func(sum, next T) T) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		ctx, cancel := context.WithCancelCause(parent)
 		w := &watched[T]{items: make(chan item[T]), left: make(chan struct{}), done: make(chan struct{})}
 		go w.walk(ctx, open)
-		total := newLimit(t.Request)
-		defer total.stop()
+		request := newLimit(t.Request)
+		defer request.stop()
 		defer func() {
 			// However the loop ends, by a panic of the consumer too.
 			cancel(nil)
@@ -68,7 +68,7 @@ func watch[T any](parent context.Context, t Timeout, open func(context.Context) 
 				stall.stop()
 				w.raise()
 				return
-			case <-total.c:
+			case <-request.c:
 				reached = ErrTimeout
 			case <-stall.c:
 				reached = ErrStalled
@@ -76,11 +76,11 @@ func watch[T any](parent context.Context, t Timeout, open func(context.Context) 
 			}
 			stall.stop()
 			cancel(cmp.Or(reached, context.Cause(parent)))
-			last := w.last()
+			last := w.last(total)
 			if reached != nil {
 				last.err = reached
 			} else if last.err == nil {
-				last.err = gone(parent)
+				last.err = over{gone(parent)}
 			}
 			yield(last.value, last.err)
 			return
@@ -135,11 +135,12 @@ func (w *watched[T]) raise() {
 	}
 }
 
-// last returns what the sequence says last, within the grace.
-func (w *watched[T]) last() (last item[T]) {
+// last returns all that the sequence says within the grace, to its error.
+func (w *watched[T]) last(total func(sum, next T) T) (last item[T]) {
 	for {
 		select {
-		case last = <-w.items:
+		case next := <-w.items:
+			last = item[T]{total(last.value, next.value), next.err}
 			if last.err != nil {
 				return last
 			}
@@ -171,13 +172,18 @@ func (w *watched[T]) patience() <-chan struct{} {
 	return w.expired
 }
 
-// gone returns the failure of a call whose context ended.
-func gone(ctx context.Context) *Failure {
+// over is that the context of a call ended.
+type over struct{ cause error }
+
+func (o over) Error() string { return o.cause.Error() }
+
+// gone returns why a context ended.
+func gone(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if !errors.Is(cause, ctx.Err()) {
 		cause = fmt.Errorf("%w: %w", ctx.Err(), cause)
 	}
-	return &Failure{Class: Cancelled, Err: cause}
+	return cause
 }
 
 // limit is a timer, or none.
