@@ -7,7 +7,9 @@ import (
 )
 
 // Queue is implemented by outboxes whose lanes can be looked at and mended: workers
-// serve the lanes that it lists, and people requeue what was given up.
+// serve the lanes that it lists, and people requeue what was given up. A lane may have
+// any text as its name, also the empty one, up to 200 bytes at least; two lanes are one
+// only if all bytes of their names are the same.
 type Queue interface {
 	Outbox
 	// Lanes returns the names of the lanes that start with prefix and hold effects
@@ -19,8 +21,9 @@ type Queue interface {
 	// at most limit of them. They are kept until a commit settles them, their thread is
 	// deleted, or somebody requeues them.
 	Dead(ctx context.Context, lane string, limit int) ([]DeadEffect, error)
-	// Requeue makes a dead effect due again, with no attempts counted. It returns
-	// ErrNoEffect when there is no dead effect of that name.
+	// Requeue makes a dead effect due again, with no attempts counted, in the place that
+	// its commit has among those of its thread. It returns ErrNoEffect when there is no
+	// dead effect of that name.
 	Requeue(ctx context.Context, ref EffectRef) error
 }
 
@@ -30,7 +33,7 @@ type Depth struct {
 	Waiting int       // for their first time or a retry
 	Claimed int       // claims that have not run out
 	Dead    int       // given up
-	Oldest  time.Time // when the effect that is due for longest became due; zero if none is
+	Oldest  time.Time // when the effect that is due for longest came, or its wait or claim ended; zero if none is due
 }
 
 // DeadEffect is an effect that was given up.
@@ -47,14 +50,17 @@ const MaxNotice = 64 << 10
 // Notifier is implemented by journals that can tell other processes on the same store
 // that something happened. Notices are hints: each reaches a listener at most once,
 // those of one Notifier in the order they were sent, and none is kept for who does not
-// listen yet or cannot follow. Nothing may depend on one for more than speed.
+// listen yet or cannot follow. Nothing may depend on one for more than speed. A topic is
+// any text, as the name of a lane is; none is a pattern.
 type Notifier interface {
 	// Notify sends data to all who listen to the topic, in this process too. It returns
-	// ErrTooLarge for more than MaxNotice bytes. It does not keep data.
+	// ErrTooLarge for more than MaxNotice bytes. It does not keep data, and waits for no
+	// listener.
 	Notify(ctx context.Context, topic string, data []byte) error
 	// Listen returns what is sent to the topic from now on. The channel is closed when
 	// ctx ends, the store is closed, or listening fails for good; a connection that is
-	// lost for a while is made again, and what was sent meanwhile is missed.
+	// lost for a while is made again, and what was sent meanwhile is missed. What comes
+	// out of it is the caller's.
 	Listen(ctx context.Context, topic string) (<-chan []byte, error)
 }
 

@@ -1,7 +1,7 @@
 // Package memstore keeps threads in memory. It is a complete store: journal,
-// leases and outbox, with the promises that [store.Journal] makes to callers in
-// one process, and nothing that outlives it. Use it in tests, and to embed an
-// engine that wants leases or an outbox and no files:
+// leases, outbox, queue and notices, with the promises that package store makes to
+// callers in one process, and nothing that outlives it. Use it in tests, and to embed
+// an engine that wants leases or an outbox and no files:
 //
 //	journal := memstore.New(memstore.Options{})
 //	defer journal.Close()

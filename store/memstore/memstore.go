@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ddd26017/fixpoint/store"
+	"github.com/ddd26017/fixpoint/store/internal/notices"
 )
 
 // Options configures a store. The zero value is ready to use.
@@ -20,11 +21,13 @@ type Options struct {
 	MaxBytes int
 }
 
-// Store is a journal in memory. It implements [store.Journal], [store.Leaser]
-// and [store.Outbox], and is safe for concurrent use. Make one with New.
+// Store is a journal in memory. It implements [store.Journal], [store.Leaser],
+// [store.Historian], [store.Queue] and [store.Notifier], and is safe for concurrent use.
+// Make one with New.
 type Store struct {
 	now      func() time.Time
 	maxBytes int
+	board    notices.Board
 
 	mu      sync.Mutex
 	closed  bool
@@ -35,9 +38,11 @@ type Store struct {
 }
 
 var (
-	_ store.Journal = (*Store)(nil)
-	_ store.Leaser  = (*Store)(nil)
-	_ store.Outbox  = (*Store)(nil)
+	_ store.Journal   = (*Store)(nil)
+	_ store.Leaser    = (*Store)(nil)
+	_ store.Historian = (*Store)(nil)
+	_ store.Queue     = (*Store)(nil)
+	_ store.Notifier  = (*Store)(nil)
 )
 
 // thread is what is kept of one thread. Its records are those of the revisions
@@ -75,7 +80,8 @@ func New(o Options) *Store {
 func (s *Store) Caps() store.Caps { return store.Caps{MaxBytes: s.maxBytes} }
 
 // Close makes all later calls fail with [store.ErrClosed], a second
-// Close included. What the store holds stays until it is garbage; see Reopen.
+// Close included, and ends those who listen. What the store holds stays until it is
+// garbage; see Reopen.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,6 +90,7 @@ func (s *Store) Close() error {
 	}
 	s.closed = true
 	s.wake()
+	s.board.Close()
 	return nil
 }
 

@@ -71,33 +71,6 @@ func TestConformanceOfProcesses(t *testing.T) {
 	})
 }
 
-func TestDead(t *testing.T) {
-	t.Parallel()
-	store := memstore.New(memstore.Options{})
-	ctx := t.Context()
-	_, err := store.Append(ctx, engine.JournalCommit{ID: [16]byte{1}, Thread: "t", Effects: []engine.JournalEffect{
-		{Lane: "mail", Body: []byte("a")}, {Lane: "mail", Body: []byte("b")}, {Lane: "mail", Body: []byte("c")},
-	}})
-	require.NoError(t, err)
-	claims, err := store.Claim(ctx, "mail", "w", 10, time.Hour)
-	require.NoError(t, err)
-	for i := range 2 {
-		require.NoError(t, store.Settle(ctx, claims[1-i], engine.Settlement{Dead: true, Error: "refused"}))
-	}
-	dead, err := store.Dead(ctx, "mail", 10)
-	require.NoError(t, err)
-	require.Equal(t, []memstore.DeadEffect{
-		{Ref: claims[0].Ref, Effect: claims[0].Effect, Attempts: 1, Error: "refused"},
-		{Ref: claims[1].Ref, Effect: claims[1].Effect, Attempts: 1, Error: "refused"},
-	}, dead)
-	dead, err = store.Dead(ctx, "mail", 1)
-	require.NoError(t, err)
-	require.Len(t, dead, 1)
-	dead, err = store.Dead(ctx, "fax", 1)
-	require.NoError(t, err)
-	require.Empty(t, dead)
-}
-
 // A clock that panics takes nobody else down: no lock is held while it runs.
 func TestClockThatPanics(t *testing.T) {
 	t.Parallel()

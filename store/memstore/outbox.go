@@ -1,28 +1,18 @@
 package memstore
 
 import (
-	"cmp"
 	"container/heap"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/store"
 )
 
-// DeadEffect is an effect that was given up.
-type DeadEffect struct {
-	Ref      store.EffectRef
-	Effect   store.Effect
-	Attempts int
-	Error    string // of the settlement that gave it up
-}
-
-// outbox holds the effects. Each entry that can still be delivered is in one of
-// the queues of its lane: ready, in the order of the commits, or waiting, by the
-// time at which it becomes ready. Entries that are claimed wait for the end of
-// their claim.
+// outbox holds the effects. Each entry is in one of the queues of its lane: ready, in
+// the order of the commits; waiting, by the time at which it becomes ready; or dead.
+// Entries that are claimed wait for the end of their claim. A lane without entries is
+// not kept.
 type outbox struct {
 	entries map[store.EffectRef]*entry
 	lanes   map[string]*lane
@@ -35,16 +25,15 @@ type entry struct {
 	effect   store.Effect
 	order    uint64
 	attempts int
-	token    uint64 // of the claim that runs or ran out; 0: none
-	due      time.Time
-	dead     bool
+	token    uint64    // of the claim that runs or ran out; 0: none
+	due      time.Time // since when, or from when on, it can be claimed
 	err      string
 
 	in *queue // nil: in none
 	at int    // position there
 }
 
-type lane struct{ ready, waiting *queue }
+type lane struct{ ready, waiting, dead *queue }
 
 // queue is a heap of entries that knows where each one is.
 type queue struct {
@@ -83,9 +72,11 @@ func newOutbox() outbox {
 func (o *outbox) lane(name string) *lane {
 	l := o.lanes[name]
 	if l == nil {
+		inOrder := func(a, b *entry) bool { return a.order < b.order }
 		l = &lane{
-			ready:   &queue{before: func(a, b *entry) bool { return a.order < b.order }},
+			ready:   &queue{before: inOrder},
 			waiting: &queue{before: func(a, b *entry) bool { return a.due.Before(b.due) }},
+			dead:    &queue{before: inOrder},
 		}
 		o.lanes[name] = l
 	}
@@ -94,20 +85,32 @@ func (o *outbox) lane(name string) *lane {
 
 func (o *outbox) add(ref store.EffectRef, effect store.Effect, now time.Time) {
 	o.order++
-	e := &entry{ref: ref, effect: effect, order: o.order, due: effect.NotBefore}
+	e := &entry{ref: ref, effect: effect, order: o.order}
 	o.entries[ref] = e
-	l := o.lane(effect.Lane)
-	if e.due.After(now) {
+	o.schedule(e, effect.NotBefore, now)
+}
+
+// schedule puts an entry that is in no queue where it can be claimed from a time on.
+func (o *outbox) schedule(e *entry, at, now time.Time) {
+	l := o.lane(e.effect.Lane)
+	if at.After(now) {
+		e.due = at
 		heap.Push(l.waiting, e)
 	} else {
+		e.due = now
 		heap.Push(l.ready, e)
 	}
 }
 
 func (o *outbox) remove(ref store.EffectRef) {
-	if e := o.entries[ref]; e != nil {
-		e.leave()
-		delete(o.entries, ref)
+	e := o.entries[ref]
+	if e == nil {
+		return
+	}
+	heap.Remove(e.in, e.at)
+	delete(o.entries, ref)
+	if l := o.lanes[e.effect.Lane]; l.ready.Len()+l.waiting.Len()+l.dead.Len() == 0 {
+		delete(o.lanes, e.effect.Lane)
 	}
 }
 
@@ -116,12 +119,6 @@ func (o *outbox) removeThread(id string) {
 		if ref.Thread == id {
 			o.remove(ref)
 		}
-	}
-}
-
-func (e *entry) leave() {
-	if e.in != nil {
-		heap.Remove(e.in, e.at)
 	}
 }
 
@@ -157,51 +154,39 @@ func (s *Store) Claim(ctx context.Context, name, worker string, limit int, ttl t
 
 // Settle implements [store.Outbox]. A claim that ran out still counts until
 // somebody else claims the effect. An effect that is gone is settled, so to settle
-// it as done again is no error.
+// it as done again is no error, and neither is to give it up again.
 func (s *Store) Settle(ctx context.Context, c store.Claim, how store.Settlement) error {
+	now := s.now()
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
 	defer s.mu.Unlock()
 	e := s.outbox.entries[c.Ref]
 	done := !how.Dead && how.RetryAt.IsZero()
-	switch {
-	case e == nil && done:
+	if e == nil && done {
 		return nil
-	case e == nil || e.token != c.Token || e.token == 0:
+	}
+	if e == nil || e.token != c.Token || e.token == 0 {
 		return fmt.Errorf("memstore: effect %s was settled or claimed by somebody else: %w", c.Ref, store.ErrFenced)
-	case how.Dead:
-		e.leave()
-		e.dead, e.err = true, how.Error
+	}
+	l := s.outbox.lane(e.effect.Lane)
+	switch {
+	case e.in == l.dead && !how.Dead:
+		return fmt.Errorf("memstore: effect %s was given up; requeue it: %w", c.Ref, store.ErrFenced)
+	case e.in == l.dead:
 	case done:
 		s.outbox.remove(c.Ref)
 	default:
-		e.leave()
-		e.due, e.err, e.token = how.RetryAt, how.Error, 0
-		heap.Push(s.outbox.lane(e.effect.Lane).waiting, e)
-	}
-	return nil
-}
-
-// Dead returns effects of a lane that were given up, oldest first, at most limit
-// of them. They are kept until their thread is deleted or a commit settles them.
-func (s *Store) Dead(ctx context.Context, lane string, limit int) ([]DeadEffect, error) {
-	if err := s.lock(ctx); err != nil {
-		return nil, err
-	}
-	defer s.mu.Unlock()
-	var dead []*entry
-	for _, e := range s.outbox.entries {
-		if e.dead && e.effect.Lane == lane {
-			dead = append(dead, e)
+		heap.Remove(e.in, e.at)
+		e.err = how.Error
+		if how.Dead {
+			heap.Push(l.dead, e)
+		} else {
+			e.token = 0
+			s.outbox.schedule(e, how.RetryAt, now)
 		}
 	}
-	slices.SortFunc(dead, func(a, b *entry) int { return cmp.Compare(a.order, b.order) })
-	var effects []DeadEffect
-	for _, e := range dead[:min(max(limit, 0), len(dead))] {
-		effects = append(effects, DeadEffect{e.ref, copyEffect(e.effect), e.attempts, e.err})
-	}
-	return effects, nil
+	return nil
 }
 
 func copyEffect(e store.Effect) store.Effect {
