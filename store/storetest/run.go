@@ -37,6 +37,8 @@ func Run(t *testing.T, open Opener) {
 	probe := open(t).Journal
 	_, leases := probe.(store.Leaser)
 	_, outbox := probe.(store.Outbox)
+	_, queue := probe.(store.Queue)
+	_, notifier := probe.(store.Notifier)
 	caps := probe.Caps()
 
 	group := func(name string, wanted bool, tests []test) {
@@ -61,6 +63,8 @@ func Run(t *testing.T, open Opener) {
 	group("size limit", caps.MaxBytes > 0, sizeTests)
 	group("leases", leases, leaseTests)
 	group("outbox", outbox, outboxTests)
+	group("queue", queue, queueTests)
+	group("notices", notifier, noticeTests)
 	group("durability", open(t).Reopen != nil, durableTests)
 }
 
