@@ -175,8 +175,8 @@ type Outbox interface {
 	// revision and index, and keeps others from getting them for ttl.
 	Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]Claim, error)
 	// Settle ends or postpones a claimed effect; ErrFenced when the claim ran out and
-	// somebody else has it, or when it gave the effect up before. To repeat what was done is
-	// no error, so that a lost answer can be asked for again; a retry only is fenced off then.
+	// somebody else has it, or when it gave the effect up before. To settle it as done, or
+	// to give it up, once more is no error, because the first answer may have got lost.
 	Settle(ctx context.Context, c Claim, s Settlement) error
 }
 

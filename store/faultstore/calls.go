@@ -33,6 +33,8 @@ func (s *Store) write(ctx context.Context, op Op, name string, call func(store.J
 	switch t.fault {
 	case FailBefore:
 		return ErrInjected
+	case Lose:
+		return nil
 	case FailAfter:
 		_ = call(t.inner)
 		return unknown(t.fault)
@@ -133,14 +135,10 @@ func (s *Store) Release(ctx context.Context, held store.Lease) error {
 
 func (s *Store) lease(ctx context.Context, op Op, thread string, call func(store.Leaser) (store.Lease, error)) (store.Lease, error) {
 	var lease store.Lease
-	err := s.write(ctx, op, thread, func(j store.Journal) (err error) {
-		leaser, ok := j.(store.Leaser)
-		if !ok {
-			return fmt.Errorf("faultstore: the store has no leases: %w", errors.ErrUnsupported)
-		}
-		lease, err = call(leaser)
+	err := s.write(ctx, op, thread, optional("leases", func(l store.Leaser) (err error) {
+		lease, err = call(l)
 		return err
-	})
+	}))
 	if err != nil {
 		return store.Lease{}, err // an answer that got lost is not handed out
 	}
@@ -166,11 +164,16 @@ func (s *Store) Settle(ctx context.Context, c store.Claim, how store.Settlement)
 }
 
 func (s *Store) outbox(ctx context.Context, op Op, name string, call func(store.Outbox) error) error {
-	return s.write(ctx, op, name, func(j store.Journal) error {
-		outbox, ok := j.(store.Outbox)
+	return s.write(ctx, op, name, optional("outbox", call))
+}
+
+// optional makes a call on a part that a store may lack.
+func optional[T any](part string, call func(T) error) func(store.Journal) error {
+	return func(j store.Journal) error {
+		with, ok := j.(T)
 		if !ok {
-			return fmt.Errorf("faultstore: the store has no outbox: %w", errors.ErrUnsupported)
+			return fmt.Errorf("faultstore: the store has no %s: %w", part, errors.ErrUnsupported)
 		}
-		return call(outbox)
-	})
+		return call(with)
+	}
 }

@@ -11,7 +11,7 @@
 //
 // # Replay
 //
-// Which fault strikes depends only on the seed, the operation, the thread (or lane)
+// Which fault strikes depends only on the seed, the operation, the thread (or lane, or topic)
 // and on how often that operation was asked of that thread before. So a failure
 // replays from its seed, also when threads are served at the same time. Callers that
 // fight over one thread get the same faults in the same order, but which caller gets

@@ -9,9 +9,9 @@ import (
 // Fault is what goes wrong with a call.
 type Fault uint8
 
-// The faults. Delay, Repeat and Stale strike appends only; a rate for them means
-// nothing to other operations. On operations that change nothing FailAfter is
-// FailBefore.
+// The faults. Delay, Repeat, Stale and Crash strike appends only, and Lose strikes
+// notices only; a rate for them means nothing to other operations. On operations that
+// change nothing FailAfter is FailBefore.
 const (
 	// None is the zero value: the call is passed on.
 	None Fault = iota
@@ -33,11 +33,13 @@ const (
 	// Crash passes the append on or does not, as the seed has it, and fails it and
 	// all later calls with ErrCrashed until Reopen.
 	Crash
+	// Lose does not pass the notice on, and says that all went well.
+	Lose
 
 	faults // their number
 )
 
-var faultNames = [faults]string{"none", "fail_before", "fail_after", "never_answer", "repeat", "delay", "stale", "crash"}
+var faultNames = [faults]string{"none", "fail_before", "fail_after", "never_answer", "repeat", "delay", "stale", "crash", "lose"}
 
 // String returns the fault's name, such as "fail_before".
 func (f Fault) String() string {
@@ -62,12 +64,18 @@ const (
 	OpRelease Op = "release"
 	OpClaim   Op = "claim"
 	OpSettle  Op = "settle"
+	OpLanes   Op = "lanes"
+	OpDepth   Op = "depth"
+	OpDead    Op = "dead"
+	OpRequeue Op = "requeue"
+	OpNotify  Op = "notify"
+	OpListen  Op = "listen"
 )
 
 // Event is a call and what happened to it.
 type Event struct {
 	Op    Op
-	Name  string // thread or lane
+	Name  string // thread, lane, prefix of lanes or topic
 	Call  int    // number of the call among those of this operation on this name, from 1
 	Fault Fault
 }
@@ -100,7 +108,7 @@ func (d *dice) coin() bool        { return d.next()&1 == 1 }
 func (c Config) pick(d *dice, op Op) Fault {
 	at := d.fraction()
 	for f := FailBefore; f < faults; f++ {
-		if op != OpAppend && slices.Contains([]Fault{Repeat, Delay, Stale, Crash}, f) {
+		if op != OpAppend && slices.Contains([]Fault{Repeat, Delay, Stale, Crash}, f) || op != OpNotify && f == Lose {
 			continue
 		}
 		if at < c.Rate[f] {

@@ -31,8 +31,8 @@ var (
 )
 
 // Store is a store with faults. It implements [store.Journal], [store.Leaser],
-// [store.Outbox] and [store.Historian]; where the store behind it does not, the calls fail with
-// errors.ErrUnsupported. It is safe for concurrent use.
+// [store.Historian], [store.Queue] and [store.Notifier]; where the store behind it does
+// not, the calls fail with errors.ErrUnsupported. It is safe for concurrent use.
 type Store struct {
 	config Config
 
@@ -49,11 +49,11 @@ type Store struct {
 }
 
 var (
-	_ store.Journal = (*Store)(nil)
-	_ store.Leaser  = (*Store)(nil)
-	_ store.Outbox  = (*Store)(nil)
-
+	_ store.Journal   = (*Store)(nil)
+	_ store.Leaser    = (*Store)(nil)
 	_ store.Historian = (*Store)(nil)
+	_ store.Queue     = (*Store)(nil)
+	_ store.Notifier  = (*Store)(nil)
 )
 
 type callKey struct {
@@ -201,7 +201,8 @@ func (s *Store) begin(ctx context.Context, op Op, name string) (turn, error) {
 
 // arrivals takes out the late appends that come just before a call. The lock is held.
 func (s *Store) arrivals(op Op, name string) (due []lateAppend) {
-	if op == OpClaim || op == OpThreads {
+	switch op {
+	case OpThreads, OpClaim, OpLanes, OpDepth, OpDead, OpNotify, OpListen:
 		return nil // not of a thread
 	}
 	rest := s.late[:0]
