@@ -14,6 +14,7 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 
 	"github.com/ddd26017/fixpoint/store"
+	"github.com/ddd26017/fixpoint/store/internal/notices"
 )
 
 // Options configures a store. The zero value is ready to use.
@@ -42,8 +43,9 @@ const (
 	mostBytes      = 1 << 30
 )
 
-// Journal is an open store. It implements [store.Journal], [store.Leaser] and
-// [store.Outbox], and is safe for concurrent use. Open makes one; it must be closed.
+// Journal is an open store. It implements [store.Journal], [store.Leaser],
+// [store.Historian], [store.Queue] and [store.Notifier], and is safe for concurrent use.
+// Open makes one; it must be closed.
 type Journal struct {
 	path     string
 	now      func() time.Time
@@ -52,6 +54,7 @@ type Journal struct {
 	db       *bbolt.DB
 	file     *os.File // what db writes to
 	outbox   error    // damage found by Open, which stops claims
+	board    notices.Board
 
 	mu      sync.Mutex
 	queue   []*request
@@ -65,9 +68,11 @@ type Journal struct {
 }
 
 var (
-	_ store.Journal = (*Journal)(nil)
-	_ store.Leaser  = (*Journal)(nil)
-	_ store.Outbox  = (*Journal)(nil)
+	_ store.Journal   = (*Journal)(nil)
+	_ store.Leaser    = (*Journal)(nil)
+	_ store.Historian = (*Journal)(nil)
+	_ store.Queue     = (*Journal)(nil)
+	_ store.Notifier  = (*Journal)(nil)
 )
 
 // Open opens the store in the file of that path, and makes it when there is no such
@@ -215,6 +220,7 @@ func (j *Journal) Close() error {
 	}
 	j.closed = true
 	j.broadcast()
+	j.board.Close()
 	j.mu.Unlock()
 	j.signal()
 	<-j.done
@@ -255,14 +261,8 @@ func (j *Journal) closeFile() error {
 
 // view runs a read. fn must not keep what it got from the transaction.
 func (j *Journal) view(ctx context.Context, fn func(tx *txn) error) (err error) {
-	if ctx.Err() != nil {
-		return fmt.Errorf("bolt: not done: %w", context.Cause(ctx))
-	}
-	j.mu.Lock()
-	closed := j.closed
-	j.mu.Unlock()
-	if closed {
-		return errClosed()
+	if err := j.open(ctx); err != nil {
+		return err
 	}
 	// The file may be cut or a page be damaged while it is mapped.
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
@@ -276,6 +276,19 @@ func (j *Journal) view(ctx context.Context, fn func(tx *txn) error) (err error) 
 		return errClosed()
 	}
 	return err
+}
+
+// open says why nothing is done, or nil.
+func (j *Journal) open(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("bolt: not done: %w", context.Cause(ctx))
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if j.closed {
+		return errClosed()
+	}
+	return nil
 }
 
 // panicked makes an error of a panic inside bbolt, which is how it reports pages that

@@ -1,5 +1,5 @@
-// Package bolt keeps threads in one file. It is the embedded store: journal, leases
-// and outbox for one process at a time, on bbolt, without C.
+// Package bolt keeps threads in one file. It is the embedded store: journal, leases,
+// outbox, queue and notices for one process at a time, on bbolt, without C.
 //
 //	store, err := bolt.Open("threads.db", bolt.Options{})
 //	if err != nil {

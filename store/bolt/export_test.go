@@ -1,9 +1,14 @@
 package bolt
 
 import (
+	"bytes"
+	"context"
 	"runtime"
+	"time"
 
 	"go.etcd.io/bbolt"
+
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // BreakFile closes the file under a store, so that its next write fails.
@@ -41,6 +46,29 @@ func (j *Journal) AwaitQueue(n int) {
 		}
 		runtime.Gosched()
 	}
+}
+
+// ForgetDue makes an effect one of a version that did not write since when it is due.
+func (j *Journal) ForgetDue(ref store.EffectRef) error {
+	return j.update(context.Background(), 0, func(tx *txn) (bool, error) {
+		e, _, err := tx.effect(ref)
+		if err != nil {
+			return false, err
+		}
+		e.due, e.body = time.Time{}, bytes.Clone(e.body)
+		return true, tx.putEffect(e)
+	})
+}
+
+// Unindex takes an effect out of the index.
+func (j *Journal) Unindex(ref store.EffectRef) error {
+	return j.update(context.Background(), 0, func(tx *txn) (bool, error) {
+		e, _, err := tx.effect(ref)
+		if err != nil {
+			return false, err
+		}
+		return true, tx.dropIndex(e)
+	})
 }
 
 // Crash hands the writer a request that panics after it has written.

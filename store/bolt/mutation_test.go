@@ -24,6 +24,9 @@ const sector = 512
 type survey struct {
 	threads string
 	images  map[string]string
+	lanes   string
+	depths  string
+	dead    string
 	claims  string
 }
 
@@ -49,6 +52,19 @@ func look(t *testing.T, j *bolt.Journal) (s survey, damaged int) {
 			s.images[id] = fmt.Sprintf("%+v", image)
 		}
 	}
+	lanes, err := j.Lanes(ctx, "")
+	if note(err) {
+		s.lanes = fmt.Sprint(lanes)
+	}
+	mail, err := j.Depth(ctx, "mail")
+	fax, faxErr := j.Depth(ctx, "fax")
+	if note(errors.Join(err, faxErr)) {
+		s.depths = fmt.Sprint(mail, fax)
+	}
+	dead, err := j.Dead(ctx, "fax", 100)
+	if note(err) {
+		s.dead = fmt.Sprint(dead)
+	}
 	claims, err := j.Claim(ctx, "mail", "w", 100, time.Hour)
 	if note(err) {
 		for i := range claims {
@@ -66,6 +82,7 @@ var mutantThreads = []string{"a", "b", "c", "last", "never"}
 type mutant struct {
 	file, older   []byte
 	whole, before survey
+	dead          engine.EffectRef
 }
 
 func newMutant(t *testing.T) mutant {
@@ -91,6 +108,17 @@ func newMutant(t *testing.T) mutant {
 	for i := range 24 {
 		add(mutantThreads[i%3], 40+i*20, 0, i%2)
 	}
+	_, err := j.Append(context.Background(), engine.JournalCommit{ID: [16]byte{5}, Thread: "a", Base: base["a"], Effects: []engine.JournalEffect{
+		{Lane: "fax", Body: noise(random, 40)}, {Lane: "fax", Body: noise(random, 40)},
+	}})
+	require.NoError(t, err)
+	base["a"]++
+	claims, err := j.Claim(context.Background(), "fax", "w", 100, time.Hour)
+	require.NoError(t, err)
+	for _, c := range claims {
+		require.NoError(t, j.Settle(context.Background(), c, engine.Settlement{Dead: true, Error: "refused"}))
+	}
+	m.dead = claims[0].Ref
 	require.NoError(t, j.Close())
 	m.older = read(t, path)
 	j = open(t, path, bolt.Options{Now: now.Now})
@@ -157,6 +185,9 @@ func (m mutant) open(t *testing.T, file []byte) (s survey, damaged int) {
 			require.ErrorIs(t, err, engine.ErrCorrupt)
 		}
 	}
+	if err := j.Requeue(t.Context(), m.dead); err != nil {
+		require.ErrorIs(t, err, engine.ErrCorrupt)
+	}
 	return s, damaged
 }
 
@@ -185,7 +216,12 @@ func (s survey) partOf(right survey) bool {
 			return false
 		}
 	}
-	return (s.threads == "" || s.threads == right.threads) && (s.claims == "" || s.claims == right.claims)
+	for said, is := range map[string]string{s.threads: right.threads, s.lanes: right.lanes, s.depths: right.depths, s.dead: right.dead, s.claims: right.claims} {
+		if said != "" && said != is {
+			return false
+		}
+	}
+	return true
 }
 
 // Every sector is zeroed, filled, flipped in one bit, overwritten by another, put back to what

@@ -13,32 +13,30 @@ import (
 	"github.com/ddd26017/fixpoint/store"
 )
 
-// DeadEffect is an effect that was given up.
-type DeadEffect struct {
-	Ref      store.EffectRef
-	Effect   store.Effect
-	Attempts int
-	Error    string // of the settlement that gave it up
-}
-
 // copyEffects prepares the effects of a commit; their order is given out later.
 func (j *Journal) copyEffects(c store.Commit, revision uint64) (effects []effect, size int) {
 	if len(c.Effects) == 0 {
 		return nil, 0
 	}
-	now := j.now()
+	now := j.now().UTC().Round(0)
 	for i, e := range c.Effects {
 		f := effect{
-			ref:   store.EffectRef{Thread: c.Thread, Revision: revision, Index: uint32(i)},
-			where: isReady, due: e.NotBefore, notBefore: e.NotBefore, lane: e.Lane, body: bytes.Clone(e.Body),
+			ref:       store.EffectRef{Thread: c.Thread, Revision: revision, Index: uint32(i)},
+			notBefore: e.NotBefore, lane: e.Lane, body: bytes.Clone(e.Body),
 		}
-		if e.NotBefore.After(now) {
-			f.where = isWaiting
-		}
+		f.schedule(e.NotBefore, now)
 		effects = append(effects, f)
 		size += len(e.Body) + 256
 	}
 	return effects, size
+}
+
+// schedule says from when on an effect can be claimed.
+func (e *effect) schedule(at, now time.Time) {
+	e.where, e.due = isReady, now
+	if at.After(now) {
+		e.where, e.due = isWaiting, at
+	}
 }
 
 // effect returns an entry of the outbox; found is false for one that is not there. Its
@@ -197,21 +195,30 @@ func (x *txn) due(lane string, now time.Time, limit int) (effects []effect, err 
 	}
 	slices.SortFunc(all, func(a, b candidate) int { return cmp.Compare(a.order, b.order) })
 	for _, c := range all[:min(len(all), max(limit, 0))] {
-		v, reason := openValue(kindIndex, c.key, c.raw)
-		ref, ok := decodeIndex(v)
-		if reason != "" || !ok {
-			return nil, x.damage(c.bucket, v.thread, v.revision, "the index entry makes no sense: "+reason)
-		}
-		e, found, err := x.effect(ref)
+		e, err := x.indexed(c.bucket, c.key, c.raw)
 		if err != nil {
 			return nil, err
-		}
-		if bucket, key := e.index(); !found || !bytes.Equal(bucket, c.bucket) || !bytes.Equal(key, c.key) {
-			return nil, x.damage(c.bucket, v.thread, v.revision, "the index entry and the effect do not fit")
 		}
 		effects = append(effects, e)
 	}
 	return effects, nil
+}
+
+// indexed returns the effect of an index entry. Its body is not copied.
+func (x *txn) indexed(bucket, key, raw []byte) (e effect, err error) {
+	v, reason := openValue(kindIndex, key, raw)
+	ref, ok := decodeIndex(v)
+	if reason != "" || !ok {
+		return e, x.damage(bucket, v.thread, v.revision, "the index entry makes no sense: "+reason)
+	}
+	e, found, err := x.effect(ref)
+	if err != nil {
+		return e, err
+	}
+	if in, at := e.index(); !found || !bytes.Equal(in, bucket) || !bytes.Equal(at, key) {
+		return e, x.damage(bucket, v.thread, v.revision, "the index entry and the effect do not fit")
+	}
+	return e, nil
 }
 
 // lastOrder returns the order at the end of an index key.
@@ -224,12 +231,13 @@ func lastOrder(key []byte) uint64 {
 
 // Settle implements [store.Outbox]. A claim that ran out still counts until somebody
 // else claims the effect. An effect that is gone is settled, so to settle it as done
-// again is no error.
+// again is no error, and neither is to give it up again.
 func (j *Journal) Settle(ctx context.Context, c store.Claim, how store.Settlement) error {
 	if err := errors.Join(checkName("thread id", c.Ref.Thread), j.checkSize("settlement's error", []byte(how.Error))); err != nil {
 		return err
 	}
 	done := !how.Dead && how.RetryAt.IsZero()
+	now := j.now().UTC().Round(0)
 	return j.update(ctx, 1024, func(tx *txn) (bool, error) {
 		e, found, err := tx.effect(c.Ref)
 		switch {
@@ -239,6 +247,10 @@ func (j *Journal) Settle(ctx context.Context, c store.Claim, how store.Settlemen
 			return false, nil
 		case !found || e.token != c.Token || e.token == 0:
 			return false, fmt.Errorf("bolt: effect %s was settled or claimed by somebody else: %w", c.Ref, store.ErrFenced)
+		case e.where == isDead && !how.Dead:
+			return false, fmt.Errorf("bolt: effect %s was given up; requeue it: %w", c.Ref, store.ErrFenced)
+		case e.where == isDead:
+			return false, nil
 		case done:
 			return true, tx.dropEffects([]effect{e})
 		}
@@ -248,36 +260,9 @@ func (j *Journal) Settle(ctx context.Context, c store.Claim, how store.Settlemen
 		if how.Dead {
 			e.where = isDead
 		} else {
-			e.where, e.due, e.token = isWaiting, how.RetryAt, 0
+			e.token = 0
+			e.schedule(how.RetryAt, now)
 		}
 		return true, errors.Join(drop, tx.putEffect(e))
 	})
-}
-
-// Dead returns effects of a lane that were given up, oldest first, at most limit of
-// them. They are kept until their thread is deleted or a commit settles them.
-func (j *Journal) Dead(ctx context.Context, lane string, limit int) (effects []DeadEffect, err error) {
-	if j.outbox != nil {
-		return nil, j.outbox
-	}
-	err = j.view(ctx, func(tx *txn) error {
-		prefix := nameKey(lane)
-		c := tx.bucket(bucketDead).Cursor()
-		for key, raw := c.Seek(prefix); bytes.HasPrefix(key, prefix) && len(effects) < limit; key, raw = c.Next() {
-			v, reason := openValue(kindIndex, key, raw)
-			ref, ok := decodeIndex(v)
-			e, found, err := tx.effect(ref)
-			if reason != "" || !ok || !found || err != nil {
-				return errors.Join(tx.damage(bucketDead, v.thread, v.revision, "the index entry and the effect do not fit "+reason), err)
-			}
-			f := e.journal()
-			f.Body = bytes.Clone(f.Body)
-			effects = append(effects, DeadEffect{Ref: ref, Effect: f, Attempts: int(e.attempts), Error: e.err})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return effects, nil
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/engine"
-	"github.com/ddd26017/fixpoint/store/bolt"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // effectLane is where the engine puts effects that have to be delivered.
@@ -24,7 +24,7 @@ type owed struct {
 
 // outbox lists the effects in the outbox of a copy of a store. It claims them, which in
 // the store itself would keep them from who delivers them.
-func outbox(ctx context.Context, store *kept.Store) ([]owed, error) {
+func outbox(ctx context.Context, from *kept.Store) ([]owed, error) {
 	var all []owed
 	add := func(thread string, body []byte, fault string) {
 		var parcel struct {
@@ -40,7 +40,7 @@ func outbox(ctx context.Context, store *kept.Store) ([]owed, error) {
 			ID:     parcel.ID, Effect: parcel.Effect, Plugin: parcel.Owner, Error: fault,
 		}})
 	}
-	box, ok := store.Journal.(engine.Outbox)
+	box, ok := from.Journal.(engine.Outbox)
 	if !ok {
 		return nil, nil
 	}
@@ -48,9 +48,9 @@ func outbox(ctx context.Context, store *kept.Store) ([]owed, error) {
 	for _, c := range claims {
 		add(c.Ref.Thread, c.Effect.Body, "not delivered yet; it is in the outbox, and the next run in this store delivers it")
 	}
-	if dead, ok := store.Journal.(*bolt.Journal); ok && err == nil {
-		var gone []bolt.DeadEffect
-		gone, err = dead.Dead(ctx, effectLane, mostEffects)
+	if queue, ok := from.Journal.(store.Queue); ok && err == nil {
+		var gone []store.DeadEffect
+		gone, err = queue.Dead(ctx, effectLane, mostEffects)
 		for _, d := range gone {
 			add(d.Ref.Thread, d.Effect.Body, "given up: "+d.Error)
 		}
