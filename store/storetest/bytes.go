@@ -55,7 +55,7 @@ var byteTests = []test{
 	}},
 	{"every byte comes back", func(t *testing.T, f Fixture) {
 		var commits []store.Commit
-		for i, size := range []int{0, 1, 255, 256, 4095, 4096, 4097, 70_000} {
+		for i, size := range []int{0, 1, 255, 256, 4095, 4096, 4097, 70_000, 300_000} {
 			c := commit("t", uint64(i))
 			c.Record = make([]byte, size)
 			for at := range c.Record {
@@ -99,8 +99,17 @@ var sizeTests = []test{
 		equal(t, 0, load(t, f.Journal, "t", 0).Revision, "revision after refusals")
 		c := commit("t", 0)
 		c.Record, c.Snapshot = large[:limit], large[:limit]
+		if outbox {
+			c.Effects = []store.Effect{{Lane: "x", Body: large[:limit]}, {Lane: "x", Body: []byte("small")}}
+		}
 		appendAll(t, f.Journal, c)
 		sameImage(t, imageOf(1, []store.Commit{c}), load(t, f.Journal, "t", 0), "load")
+		appendAll(t, f.Journal, c) // a repeat of what is large
+		if outbox {
+			claims := claim(t, f.Journal, "x", 2, time.Hour)
+			equal(t, "t/1/0 t/1/1", keys(claims), "claims")
+			equal(t, true, bytes.Equal(claims[0].Effect.Body, large[:limit]), "the body of the large effect comes back")
+		}
 	}},
 }
 
@@ -140,6 +149,12 @@ var closeTests = []test{
 		if ok {
 			calls["claim"] = func() error { _, err := outbox.Claim(ctx, "mail", "w", 1, time.Hour); return err }
 			calls["settle"] = func() error { return outbox.Settle(ctx, claimed, store.Settlement{}) }
+		}
+		if queue, ok := j.(store.Queue); ok {
+			calls["lanes"] = func() error { _, err := queue.Lanes(ctx, ""); return err }
+			calls["depth"] = func() error { _, err := queue.Depth(ctx, "mail"); return err }
+			calls["dead"] = func() error { _, err := queue.Dead(ctx, "mail", 1); return err }
+			calls["requeue"] = func() error { return queue.Requeue(ctx, claimed.Ref) }
 		}
 		for name, call := range calls {
 			isError(t, call(), name+" after close", store.ErrClosed)

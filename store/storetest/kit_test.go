@@ -3,9 +3,13 @@ package storetest_test
 import (
 	"context"
 	"errors"
+	"io"
+	"maps"
 	"os"
 	"os/exec"
+	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -24,11 +28,20 @@ const defect = "FIXPOINT_STORETEST_DEFECT"
 type faulty struct {
 	*memstore.Store
 	fault string
+	child bool // it stands for another process
 	now   func() time.Time
 
 	mu     sync.Mutex
 	images map[string]engine.JournalImage
 	seen   map[[16]byte]uint64
+	cuts   int            // calls that are still to fail since connections were cut
+	gone   []engine.Claim // settled
+	ends   []func()       // of those who listen
+	last   []byte         // notice
+}
+
+func newFaulty(inner *memstore.Store, fault string, child bool, now func() time.Time) *faulty {
+	return &faulty{Store: inner, fault: fault, child: child, now: now, images: map[string]engine.JournalImage{}, seen: map[[16]byte]uint64{}}
 }
 
 // finds says which part of the kit finds each fault. What is wrong is in the methods
@@ -69,15 +82,28 @@ var finds = map[string]string{
 	"stays open":                "close",
 	"forgets when closed":       "durability",
 	"unknown outcomes for ever": "journal/append_and_load",
+	"conflicts of long ago":     "race/one_winner_a_revision",
+	"conflicts with others":     "race/writers_that_keep_apart_never_conflict",
+	"keeps effects small":       "size_limit",
 }
 
 // TestKitFindsFaults runs the kit on faulty stores, each in a process of its own.
 func TestKitFindsFaults(t *testing.T) {
 	t.Parallel()
-	for fault, group := range finds {
+	all := maps.Clone(finds)
+	maps.Copy(all, queueFinds)
+	require.Len(t, all, len(finds)+len(queueFinds))
+	for fault, group := range all {
 		t.Run(fault, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestKitChild$", "-test.v", "-test.timeout=5m")
+			only := "^TestKitChild$"
+			for part := range strings.SplitSeq(group, "/") {
+				only += "/^" + regexp.QuoteMeta(part) + "$"
+			}
+			if group == "" {
+				only = "^TestKitChild$"
+			}
+			cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run="+only, "-test.v", "-test.timeout=5m")
 			cmd.Env = append(os.Environ(), defect+"="+fault)
 			out, err := cmd.CombinedOutput()
 			if fault == "" {
@@ -101,15 +127,14 @@ func TestKitChild(t *testing.T) {
 			defer mu.Unlock()
 			return now
 		}
-		store := &faulty{
-			Store:  memstore.New(memstore.Options{Now: clock, MaxBytes: 1 << 17}),
-			fault:  os.Getenv(defect),
-			now:    clock,
-			images: map[string]engine.JournalImage{},
-			seen:   map[[16]byte]uint64{},
-		}
+		inner, fault := memstore.New(memstore.Options{Now: clock, MaxBytes: 1 << 17}), os.Getenv(defect)
+		store := newFaulty(inner, fault, false, clock)
 		return storetest.Fixture{
 			Journal: store,
+			Child: func(ctx context.Context, in io.Reader, out io.Writer) error {
+				return storetest.Serve(ctx, newFaulty(inner, fault, true, clock), in, out)
+			},
+			Break: store.cut,
 			Advance: func(d time.Duration) {
 				mu.Lock()
 				defer mu.Unlock()
@@ -128,9 +153,17 @@ func TestKitChild(t *testing.T) {
 }
 
 func (f *faulty) Append(ctx context.Context, c engine.JournalCommit) (uint64, error) {
+	if err := f.broken(func() error { _, err := f.Store.Append(ctx, c); return err }); err != nil {
+		return 0, err
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch f.fault {
+	case "conflicts with others":
+		if _, busy := f.images[c.Thread]; !busy && len(f.images) > 5 {
+			return 0, &engine.JournalConflict{Thread: c.Thread, Base: c.Base, Have: c.Base + 1}
+		}
+		f.images[c.Thread] = engine.JournalImage{}
 	case "repeats are conflicts":
 		c.ID[15]++
 		if f.seen[c.ID] > 0 {
@@ -149,6 +182,11 @@ func (f *faulty) Append(ctx context.Context, c engine.JournalCommit) (uint64, er
 		c.Effects = nil
 	case "lies about its limit":
 		c.Record = c.Record[:min(len(c.Record), 1<<17)]
+	case "keeps effects small":
+		c.Effects = slices.Clone(c.Effects)
+		for i, e := range c.Effects {
+			c.Effects[i].Body = e.Body[:min(len(e.Body), 1<<16)]
+		}
 	case "delivers too early":
 		c.Effects = slices.Clone(c.Effects)
 		for i := range c.Effects {
@@ -168,6 +206,8 @@ func (f *faulty) Append(ctx context.Context, c engine.JournalCommit) (uint64, er
 			}
 			f.images[c.Thread] = image
 		}
+	case f.fault == "conflicts of long ago" && errors.Is(err, engine.ErrJournalConflict):
+		return 0, &engine.JournalConflict{Thread: c.Thread, Base: c.Base, Have: c.Base - 1}
 	case f.fault == "winners twice" && errors.Is(err, engine.ErrJournalConflict):
 		return c.Base + 1, nil
 	case f.fault == "emits what was refused" && errors.Is(err, engine.ErrJournalConflict):
@@ -177,13 +217,20 @@ func (f *faulty) Append(ctx context.Context, c engine.JournalCommit) (uint64, er
 }
 
 func (f *faulty) Load(ctx context.Context, thread string, atLeast uint64) (engine.JournalImage, error) {
-	if f.fault == "does not wait" {
+	if err := f.broken(func() error { return nil }); err != nil {
+		return engine.JournalImage{}, err
+	}
+	if f.fault == "does not wait" || f.fault == "loads what is old" && f.child {
 		atLeast = 0
 	}
 	image, err := f.Store.Load(ctx, thread, atLeast)
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	switch f.fault {
+	case "loads what is old":
+		if f.child && image.Revision > 3 {
+			return f.Store.LoadAt(ctx, thread, image.Revision-1)
+		}
 	case "loads too little":
 		image.Tail = image.Tail[:max(0, len(image.Tail)-1)]
 	case "tail from the start":
@@ -246,9 +293,12 @@ func (f *faulty) Close() error {
 }
 
 func (f *faulty) Acquire(ctx context.Context, thread, owner string, ttl time.Duration) (engine.Lease, error) {
+	if err := f.broken(func() error { _, err := f.Store.Acquire(ctx, thread, owner, ttl); return err }); err != nil {
+		return engine.Lease{}, err
+	}
 	l, err := f.Store.Acquire(ctx, thread, owner, ttl)
 	var held *engine.LeaseHeld
-	if f.fault == "takes leases away" && errors.As(err, &held) {
+	if (f.fault == "takes leases away" || f.fault == "knows leases of its process only" && f.child) && errors.As(err, &held) {
 		return f.Store.Acquire(ctx, thread, held.Owner, ttl)
 	}
 	return l, err
@@ -271,7 +321,19 @@ func (f *faulty) Release(ctx context.Context, l engine.Lease) error {
 }
 
 func (f *faulty) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]engine.Claim, error) {
+	if err := f.broken(func() error { _, err := f.Store.Claim(ctx, lane, worker, limit, ttl); return err }); err != nil {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if f.fault == "delivers again what is settled" && len(f.gone) > 0 {
+			return f.gone[:1], nil
+		}
+		return nil, err
+	}
 	switch f.fault {
+	case "claims for its process only":
+		if f.child {
+			ttl = 0
+		}
 	case "claims are not kept":
 		ttl = 0
 	case "claims too many":
@@ -293,7 +355,21 @@ func (f *faulty) Settle(ctx context.Context, c engine.Claim, how engine.Settleme
 	if f.fault == "delivers the dead" && how.Dead {
 		how = engine.Settlement{RetryAt: time.Unix(1, 0)}
 	}
+	if err := f.broken(func() error { return f.Store.Settle(ctx, c, how) }); err != nil {
+		return err
+	}
+	if f.fault == "postpones to now" && !how.RetryAt.IsZero() {
+		how.RetryAt = time.Unix(1, 0)
+	}
+	if f.fault == "forgets why" {
+		how.Error = ""
+	}
 	err := f.Store.Settle(ctx, c, how)
+	if err == nil {
+		f.mu.Lock()
+		f.gone = append(f.gone, c)
+		f.mu.Unlock()
+	}
 	if f.fault == "settles stale claims" && errors.Is(err, engine.ErrFenced) {
 		return nil
 	}

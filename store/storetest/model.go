@@ -28,7 +28,7 @@ var modelThreads = []string{"a", "b", "a/1"}
 
 type model struct {
 	threads map[string]*modelThread
-	effects map[store.EffectRef]bool // true: claimed for good
+	effects modelEffects
 }
 
 type modelThread struct {
@@ -45,12 +45,13 @@ func (m *model) thread(id string) *modelThread {
 
 // runModel makes n random calls.
 func runModel(t *testing.T, f *Fixture, random *rand.Rand, n int) {
-	m := &model{threads: map[string]*modelThread{}, effects: map[store.EffectRef]bool{}}
+	m := &model{threads: map[string]*modelThread{}, effects: modelEffects{}}
 	_, leases := f.Journal.(store.Leaser)
 	_, outbox := f.Journal.(store.Outbox)
+	_, queue := f.Journal.(store.Queue)
 	for range n {
 		id := modelThreads[random.IntN(len(modelThreads))]
-		switch k := random.IntN(20); {
+		switch k := random.IntN(24); {
 		case k < 10:
 			m.append(t, f.Journal, id, random)
 		case k == 10:
@@ -62,13 +63,20 @@ func runModel(t *testing.T, f *Fixture, random *rand.Rand, n int) {
 		case k == 13 && random.IntN(4) == 0:
 			noError(t, f.Journal.Delete(t.Context(), id), "delete")
 			delete(m.threads, id)
-			maps.DeleteFunc(m.effects, func(ref store.EffectRef, _ bool) bool { return ref.Thread == id })
-		case k == 14 && outbox:
-			m.claim(t, f.Journal, random)
-		case k == 15 && f.Reopen != nil && random.IntN(4) == 0:
+			maps.DeleteFunc(m.effects, func(ref store.EffectRef, _ *modelEffect) bool { return ref.Thread == id })
+		case k == 14 && f.Reopen != nil && random.IntN(4) == 0:
 			f.Journal = f.Reopen(t)
+		case k < 20 && outbox:
+			m.effects.claim(t, f.Journal, random)
+		case k < 22 && outbox:
+			m.effects.settle(t, f.Journal, random)
+		case queue:
+			m.effects.requeue(t, f.Journal, random)
 		}
 		m.compare(t, f.Journal, id)
+		if queue {
+			m.effects.compare(t, f.Journal)
+		}
 	}
 }
 
@@ -89,11 +97,15 @@ func (m *model) append(t *testing.T, j store.Journal, id string, random *rand.Ra
 			c.Epoch = thread.epoch - 1
 		}
 	}
-	for range random.IntN(3) {
-		c.Effects = append(c.Effects, store.Effect{Lane: "lane", Body: []byte{byte(random.IntN(256))}})
+	for range random.IntN(4) {
+		e := store.Effect{Lane: modelLanes[random.IntN(len(modelLanes))], Body: []byte{byte(random.IntN(256))}}
+		if random.IntN(6) == 0 {
+			e.NotBefore = farOff()
+		}
+		c.Effects = append(c.Effects, e)
 	}
-	for ref := range m.effects {
-		if random.IntN(4) == 0 {
+	for _, ref := range m.effects.sorted(nil) {
+		if random.IntN(8) == 0 {
 			c.Settles = append(c.Settles, ref)
 		}
 	}
@@ -110,12 +122,7 @@ func (m *model) append(t *testing.T, j store.Journal, id string, random *rand.Ra
 	equal(t, have+1, revision, "revision")
 	thread.commits = append(thread.commits, c)
 	m.threads[id] = thread
-	for _, ref := range c.Settles {
-		delete(m.effects, ref)
-	}
-	for i := range c.Effects {
-		m.effects[store.EffectRef{Thread: id, Revision: revision, Index: uint32(i)}] = false
-	}
+	m.effects.commit(c)
 }
 
 // repeat sends the newest commit again; it changes nothing.
@@ -139,34 +146,6 @@ func (m *model) acquire(t *testing.T, j store.Journal, id string) {
 	}
 	thread.commits = append(thread.commits, c)
 	m.threads[id] = thread
-}
-
-// claim takes some effects, checks their order, and settles half of them.
-func (m *model) claim(t *testing.T, j store.Journal, random *rand.Rand) {
-	var free []store.EffectRef
-	for ref, claimed := range m.effects {
-		if !claimed {
-			free = append(free, ref)
-		}
-	}
-	limit := random.IntN(len(free) + 2)
-	claims := claim(t, j, "lane", limit, time.Hour)
-	equal(t, min(limit, len(free)), len(claims), "claims of at most %d among %d", limit, len(free))
-	last := map[string]store.EffectRef{}
-	for _, c := range claims {
-		if !slices.Contains(free, c.Ref) {
-			t.Fatalf("effect %s was claimed, or settled, or never emitted", c.Ref)
-		}
-		if before, ok := last[c.Ref.Thread]; ok && (before.Revision > c.Ref.Revision || before.Revision == c.Ref.Revision && before.Index >= c.Ref.Index) {
-			t.Fatalf("%s comes after %s", c.Ref, before)
-		}
-		last[c.Ref.Thread] = c.Ref
-		m.effects[c.Ref] = true
-		if random.IntN(2) == 0 {
-			settle(t, j, c, store.Settlement{})
-			delete(m.effects, c.Ref)
-		}
-	}
 }
 
 func (m *model) compare(t *testing.T, j store.Journal, id string) {

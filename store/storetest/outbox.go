@@ -74,6 +74,22 @@ var outboxTests = []test{
 		f.wait(time.Millisecond)
 		equal(t, "", keys(claim(t, f.Journal, "mail", 10, long)), "claim when all is settled")
 	}},
+	{"many effects of one commit", func(t *testing.T, f Fixture) {
+		const effects = 200
+		appendAll(t, f.Journal, withEffects("t", 0, "mail", effects))
+		for first := 0; first < effects; first += 40 {
+			for i, c := range claim(t, f.Journal, "mail", 40, time.Hour) {
+				equal(t, fmt.Sprintf("t/1/%d effect %d of t after 0", first+i, first+i), fmt.Sprintf("%s %s", c.Ref, c.Effect.Body), "claim")
+			}
+		}
+		c := commit("t", 1)
+		for i := range uint32(effects) {
+			c.Settles = append(c.Settles, store.EffectRef{Thread: "t", Revision: 1, Index: i})
+		}
+		c.Effects = withEffects("t", 1, "mail", 1).Effects
+		appendAll(t, f.Journal, c)
+		equal(t, "t/2/0", keys(claim(t, f.Journal, "mail", 10, time.Hour)), "what is left")
+	}},
 	{"lanes and threads keep apart", func(t *testing.T, f Fixture) {
 		for base := range uint64(4) {
 			for _, thread := range []string{"a", "b"} {

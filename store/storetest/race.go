@@ -1,10 +1,10 @@
 package storetest
 
 import (
-	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"strings"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,34 +14,91 @@ import (
 
 var raceTests = []test{
 	{"one winner a revision", func(t *testing.T, f Fixture) {
-		for _, writers := range []int{2, 8, 64} {
+		for _, writers := range []int{2, 4, 16, 64} {
 			thread := fmt.Sprintf("race of %d", writers)
-			const rounds = 6
+			const rounds = 5
 			for base := range uint64(rounds) {
-				start := make(chan struct{})
-				var won atomic.Int32
-				var group sync.WaitGroup
-				failures := make([]error, writers)
-				for n := range writers {
-					group.Go(func() {
-						<-start
-						revision, err := f.Journal.Append(ctxOf(t), commit(thread, base))
-						if err == nil && revision == base+1 {
-							won.Add(1)
-						}
-						failures[n] = err
-					})
+				commits := make([]store.Commit, writers)
+				for n := range commits {
+					commits[n] = commit(thread, base)
 				}
-				close(start)
-				group.Wait()
-				equal(t, 1, won.Load(), "winners of revision %d among %d writers", base+1, writers)
-				for _, err := range failures {
-					if err != nil {
-						isError(t, err, "a loser's append", store.ErrConflict)
+				winner := -1
+				for n, err := range together(writers, func(n int) error {
+					revision, err := f.Journal.Append(ctxOf(t), commits[n])
+					if err == nil && revision != base+1 {
+						return fmt.Errorf("the revision is %d", revision)
+					}
+					return err
+				}) {
+					var conflict *store.Conflict
+					switch {
+					case err == nil && winner < 0:
+						winner = n
+					case err == nil:
+						t.Fatalf("revision %d has two winners among %d writers", base+1, writers)
+					case errors.As(err, &conflict):
+						equal(t, store.Conflict{Thread: thread, Base: base, Have: base + 1}, *conflict, "conflict of a loser")
+					default:
+						t.Fatalf("a loser's append: %v", err)
 					}
 				}
+				if winner < 0 {
+					t.Fatalf("revision %d has no winner among %d writers", base+1, writers)
+				}
+				equal(t, commits[winner].ID, load(t, f.Journal, thread, base+1).LastID, "id of revision %d", base+1)
+				appendAll(t, f.Journal, commits[winner])
+				_, err := f.Journal.Append(t.Context(), commits[(winner+1)%writers])
+				isError(t, err, "a loser's repeat", store.ErrConflict)
 			}
 			equal(t, rounds, load(t, f.Journal, thread, 0).Revision, "revision in the end")
+		}
+	}},
+	{"writers that keep apart never conflict", func(t *testing.T, f Fixture) {
+		for n, err := range together(64, func(n int) error {
+			for base := range uint64(4) {
+				if _, err := f.Journal.Append(ctxOf(t), commit(fmt.Sprint("thread ", n), base)); err != nil {
+					return err
+				}
+			}
+			return nil
+		}) {
+			noError(t, err, "writer %d", n)
+		}
+	}},
+	{"no answer is older than what was acknowledged before", func(t *testing.T, f Fixture) {
+		const commits = 40
+		var acked atomic.Uint64
+		for n, err := range together(8, func(int) error {
+			for {
+				floor := acked.Load()
+				if floor >= commits {
+					return nil
+				}
+				revision, err := f.Journal.Append(ctxOf(t), commit("t", floor))
+				var conflict *store.Conflict
+				switch {
+				case err == nil:
+					if !acked.CompareAndSwap(floor, revision) || revision != floor+1 {
+						return fmt.Errorf("revision %d was won after %d", revision, acked.Load())
+					}
+				case errors.As(err, &conflict):
+					if conflict.Have <= floor {
+						return fmt.Errorf("a conflict at %d says that the thread is at %d", floor, conflict.Have)
+					}
+					// Its winner has its answer soon, if not yet.
+					image, err := f.Journal.Load(ctxOf(t), "t", conflict.Have)
+					if err != nil || image.Revision < conflict.Have {
+						return fmt.Errorf("load of at least %d: revision %d, %w", conflict.Have, image.Revision, err)
+					}
+					for acked.Load() < conflict.Have {
+						runtime.Gosched()
+					}
+				default:
+					return err
+				}
+			}
+		}) {
+			noError(t, err, "writer %d", n)
 		}
 	}},
 	{"one commit sent by many", func(t *testing.T, f Fixture) {
@@ -79,33 +136,4 @@ func runWork(ctx context.Context, j store.Journal, w Work) (acks []Ack, err erro
 		acks = append(acks, a)
 	})
 	return acks, err
-}
-
-var processTests = []test{
-	{"one winner a revision", func(t *testing.T, f Fixture) {
-		if f.Child == nil {
-			t.Fatal("JournalCaps.MultiProcess is set, and Fixture.Child is nil")
-		}
-		const children = 3
-		ctx := ctxOf(t)
-		outs := make([]bytes.Buffer, children)
-		failures := make([]error, children)
-		var group sync.WaitGroup
-		for n := range children {
-			w := Work{Threads: []string{"a", "b"}, Writers: 4, Commits: 25, Seed: uint64(n) + 100}
-			group.Go(func() { failures[n] = f.Child(ctx, strings.NewReader(w.Job()), &outs[n]) })
-		}
-		own, err := runWork(ctx, f.Journal, Work{Threads: []string{"a", "b"}, Writers: 4, Commits: 25, Seed: 1})
-		noError(t, err, "work of the parent")
-		group.Wait()
-		all := own
-		for n := range children {
-			noError(t, failures[n], "child %d", n)
-			acks, err := ReadAcks(&outs[n])
-			noError(t, err, "acknowledgements of child %d", n)
-			equal(t, 100, len(acks), "acknowledged commits of child %d", n)
-			all = append(all, acks...)
-		}
-		noError(t, Check(ctx, f.Journal, all), "check of all processes' commits")
-	}},
 }

@@ -24,8 +24,16 @@ type Fixture struct {
 
 	// Child calls Serve on the same store in another process, with in as its standard
 	// input and out as its standard output, and returns when the process has ended. It
-	// must not be nil where JournalCaps.MultiProcess is set.
+	// must not be nil where Caps.MultiProcess is set; then the store has the real clock. In
+	// ends when the kit has no more jobs; exec.Cmd.WaitDelay lets a child that died be
+	// noticed before that.
 	Child func(ctx context.Context, in io.Reader, out io.Writer) error
+
+	// Break cuts all connections of Journal to its server, or does what else makes calls
+	// that are under way fail, and returns at once. The store gets over it by itself, and
+	// errors are allowed until it has. The kit calls it at random moments. Nil: there is
+	// nothing to cut.
+	Break func()
 }
 
 // Opener makes a fixture. Each call makes a store of its own.
@@ -65,6 +73,7 @@ func Run(t *testing.T, open Opener) {
 	group("outbox", outbox, outboxTests)
 	group("queue", queue, queueTests)
 	group("notices", notifier, noticeTests)
+	group("connections to cut", open(t).Break != nil, breakTests)
 	group("durability", open(t).Reopen != nil, durableTests)
 }
 

@@ -1,13 +1,11 @@
 package storetest
 
 import (
-	"bufio"
 	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/fnv"
-	"io"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -178,55 +176,4 @@ func checkThread(thread string, image store.Image, acked map[uint64][16]byte) (f
 		}
 	}
 	return faults
-}
-
-// Serve is the child's side of a job: it reads one Work as text from in, runs it on
-// the store, and writes each acknowledgement to out when it has come, one a line.
-func Serve(ctx context.Context, j store.Journal, in io.Reader, out io.Writer) error {
-	line, err := bufio.NewReader(in).ReadString('\n')
-	if err != nil {
-		return fmt.Errorf("storetest: read the job: %w", err)
-	}
-	var w Work
-	var threads string
-	if _, err := fmt.Sscanf(line, "%q %d %d %d %d %d", &threads, &w.Writers, &w.Commits, &w.Seed, &w.MaxSize, &w.Every); err != nil {
-		return fmt.Errorf("storetest: the job %q: %w", line, err)
-	}
-	w.Threads = strings.Split(threads, "\n")
-	var mu sync.Mutex
-	var broken error
-	err = w.Run(ctx, j, func(a Ack) {
-		mu.Lock()
-		defer mu.Unlock()
-		if _, err := fmt.Fprintf(out, "%q %d %x\n", a.Thread, a.Revision, a.ID); err != nil {
-			broken = err
-		}
-	})
-	return errors.Join(err, broken)
-}
-
-// Job returns the text that Serve reads. Thread ids must not hold line breaks.
-func (w Work) Job() string {
-	return fmt.Sprintf("%q %d %d %d %d %d\n", strings.Join(w.Threads, "\n"), w.Writers, w.Commits, w.Seed, w.MaxSize, w.Every)
-}
-
-// ReadAcks reads what Serve wrote, up to the end or to a last line that was cut off.
-func ReadAcks(out io.Reader) (acks []Ack, err error) {
-	lines := bufio.NewReader(out)
-	for {
-		line, err := lines.ReadString('\n')
-		if errors.Is(err, io.EOF) {
-			return acks, nil
-		}
-		if err != nil {
-			return acks, fmt.Errorf("storetest: read acknowledgements: %w", err)
-		}
-		var a Ack
-		var id []byte
-		if _, err := fmt.Sscanf(line, "%q %d %x", &a.Thread, &a.Revision, &id); err != nil || len(id) != len(a.ID) {
-			return acks, fmt.Errorf("storetest: %q is no acknowledgement", line)
-		}
-		copy(a.ID[:], id)
-		acks = append(acks, a)
-	}
 }
