@@ -22,16 +22,17 @@ type breaker struct {
 	done sync.WaitGroup
 }
 
-// breaks starts cutting; it ends with the test at the latest.
+// breaks starts cutting; it ends with the test at the latest, and after some cuts, so that
+// a store that needs long to get over one gets over the last.
 func breaks(t *testing.T, f Fixture, seed uint64) *breaker {
 	b := &breaker{stop: make(chan struct{})}
 	random := rand.New(rand.NewPCG(seed, 5))
 	b.done.Go(func() {
-		for {
+		for b.cuts.Load() < 2*enoughCuts {
 			select {
 			case <-b.stop:
 				return
-			case <-time.After(time.Duration(random.IntN(10_000)) * time.Microsecond):
+			case <-time.After(time.Duration(random.IntN(30_000)) * time.Microsecond):
 			}
 			f.Break()
 			b.cuts.Add(1)
@@ -42,7 +43,9 @@ func breaks(t *testing.T, f Fixture, seed uint64) *breaker {
 }
 
 // enough reports whether there were so many cuts that the test has seen some.
-func (b *breaker) enough() bool { return b.cuts.Load() >= 12 }
+func (b *breaker) enough() bool { return b.cuts.Load() >= enoughCuts }
+
+const enoughCuts = 12
 
 func (b *breaker) end() {
 	select {

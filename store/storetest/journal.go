@@ -88,19 +88,28 @@ var journalTests = []test{
 	}},
 	{"load waits for a revision", func(t *testing.T, f Fixture) {
 		grow(t, f.Journal, "t", 1)
-		loaded := make(chan store.Image, 1)
-		failed := make(chan error, 1)
-		ctx := ctxOf(t)
-		go func() {
-			image, err := f.Journal.Load(ctx, "t", 3)
-			failed <- err
-			loaded <- image
-		}()
+		arrived := waiter(t, f.Journal, "t", 3)
 		appendAll(t, f.Journal, commit("t", 1), commit("t", 2))
-		noError(t, <-failed, "load of at least 3")
-		if image := <-loaded; image.Revision < 3 {
-			t.Fatalf("load of at least 3 returned revision %d", image.Revision)
+		arrived()
+		for base := uint64(3); base < 6; base++ {
+			arrived = waiter(t, f.Journal, "t", base+1)
+			<-time.After(10 * time.Millisecond) // most likely it waits by then
+			appendAll(t, f.Journal, commit("t", base))
+			arrived()
 		}
+		arrived = waiter(t, f.Journal, "new", 1)
+		<-time.After(10 * time.Millisecond)
+		appendAll(t, f.Journal, commit("new", 0))
+		arrived()
+		leaser, ok := f.Journal.(store.Leaser)
+		if !ok {
+			return
+		}
+		arrived = waiter(t, f.Journal, "new", 2)
+		<-time.After(10 * time.Millisecond)
+		_, err := leaser.Acquire(t.Context(), "new", "ann", time.Hour)
+		noError(t, err, "acquire")
+		arrived()
 	}},
 	{"load gives up with its context", func(t *testing.T, f Fixture) {
 		grow(t, f.Journal, "t", 1)
@@ -169,4 +178,22 @@ var journalTests = []test{
 		fresh := grow(t, f.Journal, "t", 1)
 		sameImage(t, imageOf(1, fresh), load(t, f.Journal, "t", 0), "load of the thread made anew")
 	}},
+}
+
+// waiter loads a thread at a revision that is to come. What it returns waits for that.
+func waiter(t *testing.T, j store.Journal, thread string, atLeast uint64) (arrived func()) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	loaded := make(chan error, 1)
+	go func() {
+		defer cancel()
+		image, err := j.Load(ctx, thread, atLeast)
+		if err == nil && image.Revision < atLeast {
+			err = fmt.Errorf("it returned revision %d", image.Revision)
+		}
+		loaded <- err
+	}()
+	return func() {
+		t.Helper()
+		noError(t, <-loaded, "load of at least %d of %s", atLeast, thread)
+	}
 }

@@ -66,6 +66,11 @@ var leaseTests = []test{
 		isError(t, leaser.Release(t.Context(), first), "release of the first lease", store.ErrFenced)
 
 		noError(t, leaser.Release(t.Context(), second), "release")
+		equal(t, 2, load(t, f.Journal, "t", 2).Epoch, "epoch after a release")
+		_, err = f.Journal.Append(t.Context(), commit("t", 2))
+		isError(t, err, "append without an epoch after a release", store.ErrFenced)
+		_, err = leaser.Renew(t.Context(), second, time.Hour)
+		isError(t, err, "renew of a lease that was released", store.ErrFenced)
 		third, err := leaser.Acquire(t.Context(), "t", "bob", time.Hour)
 		noError(t, err, "acquire of a lease that was released")
 		equal(t, 3, third.Epoch, "epoch of the third lease")
@@ -105,6 +110,26 @@ var leaseTests = []test{
 		c := commit("t", 2)
 		c.Epoch = next.Epoch
 		appendAll(t, f.Journal, c)
+	}},
+	{"a renewal holds", func(t *testing.T, f Fixture) {
+		leaser := f.Journal.(store.Leaser)
+		long, short := f.ttl()
+		lease, err := leaser.Acquire(t.Context(), "t", "ann", short)
+		noError(t, err, "acquire")
+		renewed, err := leaser.Renew(t.Context(), lease, long)
+		noError(t, err, "renew")
+		f.wait(2 * short)
+		_, err = leaser.Acquire(t.Context(), "t", "bob", long)
+		var held *store.LeaseHeld
+		if !errors.As(err, &held) || !held.Until.Equal(renewed.Until) {
+			t.Fatalf("acquire of a lease that was renewed until %s: %v", renewed.Until, err)
+		}
+		_, err = leaser.Renew(t.Context(), renewed, short) // a renewal may also cut it short
+		noError(t, err, "renew once more")
+		f.wait(2 * short)
+		next, err := leaser.Acquire(t.Context(), "t", "bob", long)
+		noError(t, err, "acquire after the end of the second renewal")
+		equal(t, 2, next.Epoch, "epoch of the takeover")
 	}},
 	{"many want it, one gets it", func(t *testing.T, f Fixture) {
 		leaser := f.Journal.(store.Leaser)

@@ -14,7 +14,7 @@ import (
 )
 
 // patience is how long the kit waits for what has to come.
-const patience = 10 * time.Second
+const patience = 5 * time.Second
 
 func listen(ctx context.Context, t testing.TB, j store.Journal, topic string) <-chan []byte {
 	t.Helper()
@@ -101,7 +101,7 @@ var noticeTests = []test{
 		}
 	}},
 	{"each once, in the order they were sent", func(t *testing.T, f Fixture) {
-		const notices = 1000
+		const notices = 500
 		heard := listen(t.Context(), t, f.Journal, "count")
 		failures := make(chan error, 1)
 		ctx := ctxOf(t)
@@ -117,7 +117,7 @@ var noticeTests = []test{
 		last := -1
 		repeat := time.NewTicker(10 * time.Millisecond)
 		defer repeat.Stop()
-		late := time.After(patience)
+		late := time.After(4 * patience) // for all of them
 		for {
 			select {
 			case err := <-failures:
@@ -180,7 +180,7 @@ var noticeTests = []test{
 	}},
 	{"a listener that is slow holds up nobody", func(t *testing.T, f Fixture) {
 		slow, quick := listen(t.Context(), t, f.Journal, "many"), listen(t.Context(), t, f.Journal, "many")
-		const notices = 3000
+		const notices = 1500
 		data := make([]byte, 100)
 		for n := range notices {
 			notify(t, f.Journal, "many", data)
