@@ -11,6 +11,7 @@ import (
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/internal/pushseq"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/state"
 )
 
 // Input is what a run starts with. It is copied; the zero Input goes on with the
@@ -29,6 +30,9 @@ type Input struct {
 	Resolver gate.Resolver
 	// GateDefault takes the place of the engine's when it is not nil.
 	GateDefault *GateDefault
+	// Updates commit together with the start of the run, or with the decisions of Resume:
+	// all or nothing. If they cannot, the run does not begin, or go on, and that is its error.
+	Updates []state.Update
 
 	sink Observer
 }

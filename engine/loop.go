@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ddd26017/fixpoint/inference"
@@ -99,7 +100,7 @@ func checkInput(in Input, a *agent) (Input, error) {
 		}
 		seen[name] = true
 	}
-	in.Messages, in.Tools = inference.CloneMessages(in.Messages), tools
+	in.Messages, in.Tools, in.Updates = inference.CloneMessages(in.Messages), tools, slices.Clone(in.Updates)
 	return in, nil
 }
 
@@ -158,7 +159,7 @@ func (r *run) start(ctx context.Context) ending {
 	if len(r.input.Messages) > 0 {
 		updates = append(updates, Transcript.Append(r.input.Messages...))
 	}
-	begun := state.Batch{Owner: engineName, Updates: updates}
+	begun := state.Batch{Owner: engineName, Updates: append(updates, r.input.Updates...)}
 	activated, err := r.activation(ctx, nil, r.agent.Load())
 	if err == nil {
 		// In one commit: a run that began is one whose plugins were activated.

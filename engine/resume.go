@@ -130,10 +130,8 @@ func (r *run) decide(ctx context.Context, ds []Decision) (err error) {
 		if err != nil {
 			return err
 		}
-		b := state.Batch{
-			Owner: engineName, Base: snap,
-			Updates: append(p.updates, phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Running})),
-		}
+		running := phase.RunLifecycle.With(phase.LifecycleUpdate{Status: phase.Running})
+		b := state.Batch{Owner: engineName, Base: snap, Updates: append(append(p.updates, running), r.input.Updates...)}
 		res, err := r.th.store.Commit(b)
 		if err != nil {
 			return err
