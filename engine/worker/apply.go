@@ -17,7 +17,7 @@ func (s *session) cancel(ctx context.Context, c scene, e entry) (next, bool) {
 	_, err := c.th.Submit(ctx, Name, c.ending(e))
 	if errors.Is(err, store.ErrLeaseHeld) {
 		// Whoever has it may not have heard.
-		notify(ctx, s.w.notifier, workersTopic, notice{Thread: s.thread, Cancel: true})
+		s.w.bell.ring(ctx, workersTopic, notice{Thread: s.thread, Cancel: true})
 	}
 	if err != nil {
 		return s.failed(ctx, e, err)

@@ -15,10 +15,20 @@ import (
 type boxes struct {
 	journal store.Journal
 	now     func() time.Time
+	limit   time.Duration // for one call of the store
+}
+
+// bounded makes a call of the store that does not hang for ever.
+func bounded[T any](ctx context.Context, limit time.Duration, call func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return call(ctx)
 }
 
 func (s boxes) load(ctx context.Context, thread string, atLeast uint64) (*box, error) {
-	image, err := s.journal.Load(ctx, InboxPrefix+thread, atLeast)
+	image, err := bounded(ctx, s.limit, func(ctx context.Context) (store.Image, error) {
+		return s.journal.Load(ctx, InboxPrefix+thread, atLeast)
+	})
 	if err != nil {
 		return nil, fmt.Errorf("worker: the inbox of thread %s could not be loaded: %w", thread, err)
 	}
@@ -92,7 +102,8 @@ func (s boxes) append(ctx context.Context, thread string, b *box, c *change) (er
 		}
 	}
 	for try := range unknownTries {
-		if _, err = s.journal.Append(ctx, commit); !errors.Is(err, store.ErrUnknownOutcome) {
+		_, err = bounded(ctx, s.limit, func(ctx context.Context) (uint64, error) { return s.journal.Append(ctx, commit) })
+		if !errors.Is(err, store.ErrUnknownOutcome) {
 			break
 		}
 		if pause(ctx, time.Millisecond<<try) != nil {
@@ -100,7 +111,9 @@ func (s boxes) append(ctx context.Context, thread string, b *box, c *change) (er
 		}
 	}
 	if err == nil && commit.Snapshot != nil {
-		_ = s.journal.Prune(ctx, commit.Thread, store.PrunePolicy{KeepSnapshots: 1}) // the next one may do it
+		_, _ = bounded(ctx, s.limit, func(ctx context.Context) (struct{}, error) { // if it fails, the next one does it
+			return struct{}{}, s.journal.Prune(ctx, commit.Thread, store.PrunePolicy{KeepSnapshots: 1})
+		})
 	}
 	return err
 }

@@ -23,17 +23,22 @@ type ClientConfig struct {
 	// Vault keeps the values of decisions, which may be secrets, out of the inbox. The
 	// workers need the same one. Without it, an answer to a secret ticket is refused.
 	Vault engine.Vault
+	// Timeout is for one call of the store: 10 s.
+	Timeout time.Duration
 	// Now is the clock; nil is time.Now.
 	Now func() time.Time
 }
+
+// callTimeout is the standard of Timeout.
+const callTimeout = 10 * time.Second
 
 // Client submits activations and tells what becomes of them. It needs no worker in its
 // process, and no engine. It is safe for concurrent use.
 type Client struct {
 	boxes
-	config   ClientConfig
-	notifier store.Notifier // nil if the store has none
-	reader   *engine.Engine // only opens threads
+	config ClientConfig
+	bell   bell
+	reader *engine.Engine // only opens threads
 }
 
 // NewClient returns a client of the workers on a store.
@@ -47,12 +52,14 @@ func NewClient(c ClientConfig) (*Client, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Timeout <= 0 {
+		c.Timeout = callTimeout
+	}
 	reader, err := engine.New(engine.Config{Journal: c.Journal, Now: c.Now, Plugins: []engine.Plugin{Plugin()}})
 	if err != nil {
 		return nil, err
 	}
-	notifier, _ := c.Journal.(store.Notifier)
-	return &Client{boxes{c.Journal, c.Now}, c, notifier, reader}, nil
+	return &Client{boxes{c.Journal, c.Now, c.Timeout}, c, newBell(c.Journal, c.Timeout), reader}, nil
 }
 
 // Submit puts an activation into its thread's inbox. When it returns without error, the
@@ -99,7 +106,7 @@ func (c *Client) submit(ctx context.Context, thread string, e entry, instead []u
 	if err != nil {
 		return Receipt{}, err
 	}
-	notify(ctx, c.notifier, workersTopic, notice{Lane: e.lane().String(), Thread: thread, Cancel: e.Kind == KindCancel})
+	c.bell.ring(ctx, workersTopic, notice{Lane: e.lane().String(), Thread: thread, Cancel: e.Kind == KindCancel})
 	return r, nil
 }
 
@@ -240,8 +247,8 @@ func (c *Client) Await(ctx context.Context, r Receipt) (Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var notices <-chan []byte
-	if c.notifier != nil {
-		notices, _ = c.notifier.Listen(ctx, threadTopic(r.Thread)) // without it, looking has to do
+	if c.bell.Notifier != nil {
+		notices, _ = c.bell.Notifier.Listen(ctx, threadTopic(r.Thread)) // without it, looking has to do
 	}
 	for {
 		b, err := c.load(ctx, r.Thread, 0)
@@ -291,10 +298,12 @@ type LaneDepth struct {
 
 // Lanes returns the lanes that hold wake-ups other than dead ones. The store must be a
 // Queue; else the error is errors.ErrUnsupported.
-func (c *Client) Lanes(ctx context.Context) ([]LaneDepth, error) { return depths(ctx, c.journal) }
+func (c *Client) Lanes(ctx context.Context) ([]LaneDepth, error) { return c.lanes(ctx) }
 
-func depths(ctx context.Context, journal store.Journal) (list []LaneDepth, err error) {
-	queue, ok := journal.(store.Queue)
+func (s boxes) lanes(ctx context.Context) (list []LaneDepth, err error) {
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
+	defer cancel()
+	queue, ok := s.journal.(store.Queue)
 	if !ok {
 		return nil, fmt.Errorf("worker: the store cannot list lanes: %w", errors.ErrUnsupported)
 	}

@@ -48,6 +48,7 @@ type Config struct {
 	MaxBackoff  time.Duration // at most: 5 min
 	MaxAttempts int           // before an activation is given up: 8
 	Grace       time.Duration // for runs to end when Run is to return: 30 s
+	Timeout     time.Duration // for one call of the store that is not the engine's: 10 s
 
 	Quiet   bool         // tell nobody who watches a thread what its runs do
 	Observe func(Report) // is told of every activation that is over; called from many goroutines
@@ -76,7 +77,7 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Specs == nil {
 		bad("Specs is missing")
 	}
-	for name, d := range map[string]*time.Duration{"Poll": &c.Poll, "Claim": &c.Claim, "Backoff": &c.Backoff, "MaxBackoff": &c.MaxBackoff, "Grace": &c.Grace} {
+	for name, d := range map[string]*time.Duration{"Poll": &c.Poll, "Claim": &c.Claim, "Backoff": &c.Backoff, "MaxBackoff": &c.MaxBackoff, "Grace": &c.Grace, "Timeout": &c.Timeout} {
 		if *d < 0 {
 			bad("%s is negative (%v)", name, *d)
 		}
@@ -91,6 +92,7 @@ func (c Config) withDefaults() (Config, error) {
 	orElse(&c.Backoff, time.Second)
 	orElse(&c.MaxBackoff, 5*time.Minute)
 	orElse(&c.Grace, 30*time.Second)
+	orElse(&c.Timeout, callTimeout)
 	weights := map[Priority]int{High: 9, Normal: 3, Low: 1}
 	for p, w := range c.Weights {
 		if _, known := weights[p]; !known || w < 1 {

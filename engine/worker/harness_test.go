@@ -3,13 +3,16 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/engine/worker"
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/store"
 	"github.com/ddd26017/fixpoint/store/memstore"
 )
@@ -79,14 +82,99 @@ func await(t testing.TB, c *worker.Client, r worker.Receipt) worker.Outcome {
 // texts are what was said on a thread.
 func texts(t testing.TB, journal store.Journal, thread string) (list []string) {
 	t.Helper()
-	e, err := engine.New(engine.Config{Journal: journal, Plugins: []engine.Plugin{worker.Plugin()}})
-	require.NoError(t, err)
-	th, err := e.OpenThread(context.Background(), thread)
-	require.NoError(t, err)
-	for _, m := range engine.Transcript.Get(th.Snapshot()).Slice() {
+	for _, m := range engine.Transcript.Get(open(t, journal, thread).Snapshot()).Slice() {
 		list = append(list, m.Text)
 	}
 	return list
 }
 
 func newStore() *memstore.Store { return memstore.New(memstore.Options{}) }
+
+// open opens a thread to look at it.
+func open(t testing.TB, journal store.Journal, thread string) *engine.Thread {
+	t.Helper()
+	e, err := engine.New(engine.Config{Journal: journal, Plugins: []engine.Plugin{worker.Plugin(), newShop().plugin()}})
+	require.NoError(t, err)
+	th, err := e.OpenThread(context.Background(), thread)
+	require.NoError(t, err)
+	return th
+}
+
+func yes(id string) worker.Activation {
+	return worker.Activation{Kind: worker.KindDecide, Decisions: []engine.Decision{{ID: id, Answer: phase.Answer{Approved: true}}}}
+}
+
+func on(thread string, a worker.Activation) worker.Activation { a.Thread = thread; return a }
+
+// callsOnce is a model that calls a tool and is done.
+func callsOnce(tool string) inference.Model {
+	return inference.ModelFunc(func(_ context.Context, r inference.Request) (inference.Response, error) {
+		if r.Messages[len(r.Messages)-1].Role == inference.RoleTool {
+			return inference.Response{Message: inference.Assistant("done")}, nil
+		}
+		return inference.Response{Message: inference.Assistant("", inference.ToolCall{ID: "c", Name: tool, Args: "{}"})}, nil
+	})
+}
+
+// mortal is the view that a worker has of a store until it dies.
+type mortal struct {
+	whole
+	dead atomic.Bool
+}
+
+var errDead = errors.New("this worker is dead")
+
+// kill makes all calls fail from now on; false if they do already.
+func (m *mortal) kill() bool { return !m.dead.Swap(true) }
+
+func alive[T any](m *mortal, call func() (T, error)) (out T, err error) {
+	if m.dead.Load() {
+		return out, errDead
+	}
+	out, err = call()
+	if m.dead.Load() {
+		err = errDead
+	}
+	return out, err
+}
+
+func done(m *mortal, call func() error) error {
+	_, err := alive(m, func() (struct{}, error) { return struct{}{}, call() })
+	return err
+}
+
+func (m *mortal) Append(ctx context.Context, c store.Commit) (uint64, error) {
+	return alive(m, func() (uint64, error) { return m.whole.Append(ctx, c) })
+}
+
+func (m *mortal) Load(ctx context.Context, thread string, atLeast uint64) (store.Image, error) {
+	return alive(m, func() (store.Image, error) { return m.whole.Load(ctx, thread, atLeast) })
+}
+
+func (m *mortal) Acquire(ctx context.Context, thread, owner string, ttl time.Duration) (store.Lease, error) {
+	return alive(m, func() (store.Lease, error) { return m.whole.Acquire(ctx, thread, owner, ttl) })
+}
+
+func (m *mortal) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
+	return alive(m, func() (store.Lease, error) { return m.whole.Renew(ctx, l, ttl) })
+}
+
+func (m *mortal) Release(ctx context.Context, l store.Lease) error {
+	return done(m, func() error { return m.whole.Release(ctx, l) })
+}
+
+func (m *mortal) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
+	return alive(m, func() ([]store.Claim, error) { return m.whole.Claim(ctx, lane, worker, limit, ttl) })
+}
+
+func (m *mortal) Settle(ctx context.Context, c store.Claim, s store.Settlement) error {
+	return done(m, func() error { return m.whole.Settle(ctx, c, s) })
+}
+
+func (m *mortal) Lanes(ctx context.Context, prefix string) ([]string, error) {
+	return alive(m, func() ([]string, error) { return m.whole.Lanes(ctx, prefix) })
+}
+
+func (m *mortal) Notify(ctx context.Context, topic string, data []byte) error {
+	return done(m, func() error { return m.whole.Notify(ctx, topic, data) })
+}

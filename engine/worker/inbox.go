@@ -20,7 +20,7 @@ const (
 	// submitted again, by their keys.
 	Window = 256
 	// MaxPending is how many activations of a thread can wait; more are refused.
-	MaxPending = 1024
+	MaxPending = 256
 
 	keptOutcomes = 64 // of a thread, the latest ones
 	keptDead     = 64 // activations given up, of a thread; older ones are forgotten

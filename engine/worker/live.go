@@ -22,7 +22,7 @@ const (
 // live tells those who watch a thread what its runs do. It is an observer of the engine,
 // and never holds a run up.
 type live struct {
-	notifier store.Notifier
+	bell bell
 
 	mu      sync.Mutex
 	streams map[string]*stream // by run
@@ -36,8 +36,8 @@ type stream struct {
 	events     []json.RawMessage
 }
 
-func newLive(n store.Notifier) *live {
-	return &live{notifier: n, streams: map[string]*stream{}, kick: make(chan struct{}, 1)}
+func newLive(b bell) *live {
+	return &live{bell: b, streams: map[string]*stream{}, kick: make(chan struct{}, 1)}
 }
 
 func newID() (id [16]byte) {
@@ -129,7 +129,7 @@ func (l *live) flush(ctx context.Context) {
 				size += len(events[n]) + 1
 				n++
 			}
-			notify(ctx, l.notifier, threadTopic(b.thread), frame{Stream: b.id, Events: events[:n]})
+			l.bell.ring(ctx, threadTopic(b.thread), frame{Stream: b.id, Events: events[:n]})
 			events = events[n:]
 		}
 	}

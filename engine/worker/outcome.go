@@ -176,5 +176,5 @@ func (s *session) alarm(c scene, b *box, of entry) *entry {
 // tell tells outcomes to whoever wants to know.
 func (s *session) tell(ctx context.Context, outcomes []Outcome, of []entry) {
 	s.w.over(s.thread, outcomes, of)
-	notify(ctx, s.w.notifier, threadTopic(s.thread), frame{Done: true})
+	s.w.bell.ring(ctx, threadTopic(s.thread), frame{Done: true})
 }

@@ -46,7 +46,7 @@ var errCancelled = errors.New("worker: the run was cancelled")
 // lookOut ends the run when its inbox has a cancel.
 func (s *session) lookOut(ctx context.Context, th *engine.Thread, id string, stop context.CancelCauseFunc) {
 	every := s.w.config.Poll
-	if s.w.notifier != nil {
+	if s.w.bell.Notifier != nil {
 		every *= 10 // only for notices that got lost
 	}
 	tick := time.NewTicker(every)

@@ -70,7 +70,9 @@ func (w *Worker) next(ctx context.Context) (task, bool) {
 		}
 		t := task{thread: thread, lane: lane}
 		if thread == "" {
-			claims, err := w.queue.Claim(ctx, lane.String(), w.config.Owner, 1, w.config.Claim)
+			claims, err := bounded(ctx, w.limit, func(ctx context.Context) ([]store.Claim, error) {
+				return w.queue.Claim(ctx, lane.String(), w.config.Owner, 1, w.config.Claim)
+			})
 			if err != nil || len(claims) == 0 {
 				w.fault(ctx, "wake-ups could not be claimed", err)
 				w.mu.Lock()
@@ -106,7 +108,7 @@ func (w *Worker) list(ctx context.Context) {
 	if !stale {
 		return
 	}
-	names, err := w.queue.Lanes(ctx, lanePrefix)
+	names, err := bounded(ctx, w.limit, func(ctx context.Context) ([]string, error) { return w.queue.Lanes(ctx, lanePrefix) })
 	w.fault(ctx, "lanes could not be listed", err)
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/store"
@@ -34,16 +35,28 @@ type frame struct {
 
 func decodeFrame(data []byte) (f frame, err error) { return f, json.Unmarshal(data, &f) }
 
-// notify sends a notice, where that can be done. One that is lost costs time only.
-func notify(ctx context.Context, n store.Notifier, topic string, v any) {
-	if n == nil {
+// bell sends notices, where that can be done. One that is lost costs time only.
+type bell struct {
+	store.Notifier // nil if the store has none
+	limit          time.Duration
+}
+
+func newBell(j store.Journal, limit time.Duration) bell {
+	n, _ := j.(store.Notifier)
+	return bell{n, limit}
+}
+
+func (b bell) ring(ctx context.Context, topic string, v any) {
+	if b.Notifier == nil {
 		return
 	}
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false) // it would make events longer
 	if encoder.Encode(v) == nil {
-		_ = n.Notify(ctx, topic, text.Bytes())
+		_, _ = bounded(ctx, b.limit, func(ctx context.Context) (struct{}, error) {
+			return struct{}{}, b.Notify(ctx, topic, text.Bytes())
+		})
 	}
 }
 
@@ -69,13 +82,13 @@ var ErrNoNotices = errors.New("worker: the store cannot tell what happens; look 
 // store.ErrClosed when listening ended by itself.
 func (c *Client) Watch(ctx context.Context, thread string) iter.Seq2[Live, error] {
 	return func(yield func(Live, error) bool) {
-		if c.notifier == nil {
+		if c.bell.Notifier == nil {
 			yield(Live{}, ErrNoNotices)
 			return
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		notices, err := c.notifier.Listen(ctx, threadTopic(thread))
+		notices, err := c.bell.Notifier.Listen(ctx, threadTopic(thread))
 		if err != nil {
 			yield(Live{}, fmt.Errorf("worker: watching thread %s: %w", thread, err))
 			return

@@ -16,13 +16,13 @@ import (
 // at any time.
 type Worker struct {
 	boxes
-	config   Config
-	eng      *engine.Engine
-	fuse     *fuse
-	queue    store.Queue
-	notifier store.Notifier // nil if the store has none
-	live     *live          // nil if nobody is told
-	counts   counts
+	config Config
+	eng    *engine.Engine
+	fuse   *fuse
+	queue  store.Queue
+	bell   bell
+	live   *live // nil if nobody is told
+	counts counts
 
 	order order         // of the goroutine that serves
 	slots chan struct{} // one for each run under way
@@ -56,15 +56,14 @@ func New(c Config) (*Worker, error) {
 		return nil, err
 	}
 	w := &Worker{
-		boxes: boxes{c.Journal, c.Now}, config: c, queue: c.Journal.(store.Queue), fuse: newFuse(c.Journal),
+		boxes: boxes{c.Journal, c.Now, c.Timeout}, bell: newBell(c.Journal, c.Timeout), config: c, queue: c.Journal.(store.Queue), fuse: newFuse(c.Journal),
 		order: order{weights: c.Weights, weight: c.TenantWeight},
 		slots: make(chan struct{}, c.Concurrency), kick: make(chan struct{}, 1),
 		stale: true, lanes: map[Lane]bool{}, local: map[Lane][]string{}, active: map[string]*active{},
 	}
-	w.notifier, _ = c.Journal.(store.Notifier)
 	given := engine.Config{Journal: w.fuse, Owner: c.Owner, Vault: c.Vault, Now: c.Now, Plugins: []engine.Plugin{Plugin()}}
-	if w.notifier != nil && !c.Quiet {
-		w.live = newLive(w.notifier)
+	if w.bell.Notifier != nil && !c.Quiet {
+		w.live = newLive(w.bell)
 		given.Observers = []engine.Observer{w.live}
 	}
 	if w.eng, err = c.Engine(given); err != nil {
@@ -84,7 +83,7 @@ func (w *Worker) Owner() string { return w.config.Owner }
 func (w *Worker) Engine() *engine.Engine { return w.eng }
 
 // Lanes is Client.Lanes.
-func (w *Worker) Lanes(ctx context.Context) ([]LaneDepth, error) { return depths(ctx, w.journal) }
+func (w *Worker) Lanes(ctx context.Context) ([]LaneDepth, error) { return w.boxes.lanes(ctx) }
 
 // ErrGrace is returned by Run when runs did not stop in time.
 var ErrGrace = errors.New("worker: runs did not stop in time; they can write no more, and others go on with their threads")
@@ -109,7 +108,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	hard, kill := context.WithCancel(context.WithoutCancel(ctx))
 	defer kill()
 	var beside, runs sync.WaitGroup
-	if w.notifier != nil {
+	if w.bell.Notifier != nil {
 		beside.Go(func() { w.listen(ctx) })
 	}
 	beside.Go(func() { w.deliver(ctx) })
@@ -148,7 +147,7 @@ func (s *session) dispose(ctx context.Context, n next) {
 	case o.Fate == Pending && n.kind == nextLater:
 		s.w.settle(ctx, s.claim, store.Settlement{RetryAt: n.at})
 		if s.soft.Err() != nil {
-			notify(ctx, s.w.notifier, workersTopic, notice{Lane: s.lane.String()})
+			s.w.bell.ring(ctx, workersTopic, notice{Lane: s.lane.String()})
 		}
 	case o.Fate != Pending:
 		s.w.settle(ctx, s.claim, store.Settlement{})
@@ -157,7 +156,7 @@ func (s *session) dispose(ctx context.Context, n next) {
 
 // settle settles a claim. If that fails, the wake-up comes again, which costs a look.
 func (w *Worker) settle(ctx context.Context, c *store.Claim, s store.Settlement) {
-	err := w.queue.Settle(ctx, *c, s)
+	_, err := bounded(ctx, w.limit, func(ctx context.Context) (struct{}, error) { return struct{}{}, w.queue.Settle(ctx, *c, s) })
 	if !errors.Is(err, store.ErrFenced) {
 		w.fault(ctx, "a wake-up could not be settled", err)
 	}
@@ -176,7 +175,7 @@ func (w *Worker) fault(ctx context.Context, what string, err error) {
 // listen takes notices of others for as long as ctx lasts.
 func (w *Worker) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		notices, err := w.notifier.Listen(ctx, workersTopic)
+		notices, err := w.bell.Notifier.Listen(ctx, workersTopic)
 		if err != nil {
 			w.fault(ctx, "listening failed", err)
 		} else {
