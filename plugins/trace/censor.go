@@ -112,7 +112,8 @@ type pass struct {
 	bounds  bounds
 	suspect bool
 	keys    keyParts
-	inside  int // how many texts with JSON in them this is in
+	inside  int  // how many texts with JSON in them this is in
+	room    *int // bytes that may be walked over in vain, where there only may be JSON
 	changed bool
 	err     error
 }

@@ -52,11 +52,16 @@ func (c *censor) loosely(s string) string {
 
 // documents walks over the JSON objects and arrays in a text.
 func (p *pass) documents(s string) string {
-	in := pass{censor: p.censor, suspect: p.suspect, inside: p.inside + 1}
+	room := p.room
+	if room == nil {
+		n := 4*len(s) + 1<<10
+		room = &n
+	}
+	in := pass{censor: p.censor, suspect: p.suspect, inside: p.inside + 1, room: room}
 	all := []byte(s)
 	var out []byte
-	done, room := 0, 4*len(s)+1<<10 // for what turns out to be none
-	for at := 0; room > 0; {
+	done := 0
+	for at := 0; *room > 0; {
 		next := strings.IndexAny(s[at:], "{[")
 		if next < 0 {
 			break
@@ -64,7 +69,7 @@ func (p *pass) documents(s string) string {
 		at += next
 		in.again(all[at:], keyParts{})
 		if in.err != nil {
-			room -= in.at + 1
+			*room -= in.at + 1
 			at++
 			continue
 		}

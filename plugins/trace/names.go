@@ -5,7 +5,10 @@ import "unicode/utf8"
 // disguised reports whether the quotation mark at a place ends the name of a member with
 // escapes or letters of which others may be meant.
 func (c *censor) disguised(line []byte, at int) bool {
-	next := skipSpace(line, at+1)
+	next := at + 1
+	if next < len(line) && (line[next] <= ' ' || line[next] == '\\') {
+		next = skipSpace(line, next)
+	}
 	if next == len(line) || line[next] != ':' {
 		return false
 	}
