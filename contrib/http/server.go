@@ -137,7 +137,7 @@ func New(c engine.Config, o Options) (*Server, error) {
 	default:
 		s.only = ""
 	}
-	s.streams = streams{limits: o.Limits, rules: o.Rules, newID: s.newID, byRun: map[string]*stream{}, delegated: map[string]*stream{}}
+	s.streams = streams{limits: o.Limits, detail: o.Rules.Detailer(), newID: s.newID, byRun: map[string]*stream{}, delegated: map[string]*stream{}}
 	c.Plugins = append(slices.Clone(c.Plugins), engine.NewPlugin(Name, func(r *engine.Registrar) error {
 		r.Key(Runs)
 		r.Key(Keys)

@@ -143,7 +143,7 @@ func (st *stream) end() uint64 {
 // the engine's observer.
 type streams struct {
 	limits Limits
-	rules  trace.Rules
+	detail func(engine.Event) engine.Event // by the rules
 	newID  func() string
 
 	mu        sync.Mutex
@@ -175,8 +175,8 @@ func (ss *streams) Observe(e engine.Event) {
 	}
 	// Encoding takes time, and is done by the run's own goroutine for events: those of
 	// other runs do not wait for it.
-	text, err := engine.MarshalEvent(trace.Detailed(e, ss.rules))
-	if err != nil { // Detailed gives what can be written
+	text, err := engine.MarshalEvent(ss.detail(e))
+	if err != nil { // a detailed event can be written
 		text, _ = engine.MarshalEvent(engine.Warning{Message: trace.Hidden})
 	}
 	st.add(line{kind: e.Type(), data: caller{space: st.space}.outside(string(text)), own: own}, ss.limits)
