@@ -71,3 +71,47 @@ func ExampleStore_Claim() {
 	// t1/1/0 hello, attempt 1, <nil>
 	// <nil>
 }
+
+// What was given up can be looked at and tried again.
+func ExampleStore_Requeue() {
+	ctx := context.Background()
+	store := memstore.New(memstore.Options{})
+	_, err := store.Append(ctx, engine.JournalCommit{
+		ID: [16]byte{1}, Thread: "t1",
+		Effects: []engine.JournalEffect{{Lane: "mail/urgent", Body: []byte("hello")}},
+	})
+	fmt.Println(err)
+	claims, _ := store.Claim(ctx, "mail/urgent", "worker 1", 1, time.Minute)
+	fmt.Println(store.Settle(ctx, claims[0], engine.Settlement{Dead: true, Error: "no such address"}))
+
+	dead, _ := store.Dead(ctx, "mail/urgent", 10)
+	fmt.Println(dead[0].Ref, dead[0].Error)
+	fmt.Println(store.Requeue(ctx, dead[0].Ref))
+	lanes, _ := store.Lanes(ctx, "mail/")
+	depth, _ := store.Depth(ctx, "mail/urgent")
+	fmt.Println(lanes, depth.Due, depth.Dead)
+	// Output:
+	// <nil>
+	// <nil>
+	// t1/1/0 no such address
+	// <nil>
+	// [mail/urgent] 1 0
+}
+
+// A worker that has nothing to do waits for a hint, and looks now and then without one.
+func ExampleStore_Listen() {
+	ctx, cancel := context.WithCancel(context.Background())
+	store := memstore.New(memstore.Options{})
+	wake, err := store.Listen(ctx, "wake")
+	fmt.Println(err)
+	fmt.Println(store.Notify(ctx, "wake", []byte("mail/urgent")))
+	fmt.Printf("%s\n", <-wake)
+	cancel()
+	_, open := <-wake
+	fmt.Println(open)
+	// Output:
+	// <nil>
+	// <nil>
+	// mail/urgent
+	// false
+}

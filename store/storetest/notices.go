@@ -282,7 +282,16 @@ var noticeTests = []test{
 		notify(t, f.Journal, "a", []byte("a end"))
 		hear(t, final, "a listener that came late")
 		cancel()
-		listeners.Wait()
+		ended := make(chan struct{})
+		go func() {
+			listeners.Wait()
+			close(ended)
+		}()
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			t.Fatal("channels are open though their context has ended")
+		}
 		for n, count := range counts {
 			if len(count) == 0 {
 				t.Fatalf("listener %d heard nothing", n)
