@@ -7,9 +7,9 @@ import (
 )
 
 // Queue is implemented by outboxes whose lanes can be looked at and mended: workers
-// serve the lanes that it lists, and people requeue what was given up. A lane may have
-// any text as its name, also the empty one, up to 200 bytes at least; two lanes are one
-// only if all bytes of their names are the same.
+// serve the lanes that it lists, and people requeue what was given up. A lane's name may
+// be of any bytes, also of none, up to 200 at least; nothing in it is a pattern, and two
+// lanes are one only if all bytes of their names are the same.
 type Queue interface {
 	Outbox
 	// Lanes returns the names of the lanes that start with prefix and hold effects
@@ -50,8 +50,8 @@ const MaxNotice = 64 << 10
 // Notifier is implemented by journals that can tell other processes on the same store
 // that something happened. Notices are hints: each reaches a listener at most once,
 // those of one Notifier in the order they were sent, and none is kept for who does not
-// listen yet or cannot follow. Nothing may depend on one for more than speed. A topic is
-// any text, as the name of a lane is; none is a pattern.
+// listen yet or cannot follow. Nothing may depend on one for more than speed. Topics have
+// names as lanes have.
 type Notifier interface {
 	// Notify sends data to all who listen to the topic, in this process too. It returns
 	// ErrTooLarge for more than MaxNotice bytes. It does not keep data, and waits for no
