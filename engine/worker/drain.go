@@ -49,20 +49,35 @@ func (w *Worker) move(thread string, a *active) {
 	w.mu.Lock()
 	run := a.run
 	w.mu.Unlock()
-	if run != nil {
-		// That it was on purpose is kept if it can be; else it counts as a failure.
-		ctx, cancel := context.WithTimeout(context.Background(), w.config.Grace)
-		defer cancel()
-		if snap := run.thread.Snapshot(); phase.RunLifecycle.Get(snap).Status == phase.Running {
-			p := Place.Get(snap)
-			p.Moved = true
-			var cmd phase.Command
-			cmd.Update(Place.With(p))
-			_, _ = run.thread.Submit(ctx, Name, cmd)
-		}
+	if run == nil {
+		w.fuse.blow(thread) // it has not begun
+		return
+	}
+	marked := make(chan struct{})
+	go func() {
+		defer close(marked)
+		run.mark()
+	}()
+	timer := time.NewTimer(w.config.Timeout)
+	defer timer.Stop()
+	select {
+	case <-marked:
+	case <-timer.C: // a commit hangs, and others behind it
 	}
 	w.fuse.blow(thread)
-	if run != nil {
-		run.stop(errMoved)
+	run.stop(errMoved)
+}
+
+// mark writes down that the run is left to others on purpose. If that fails, it counts as
+// a failure of the worker.
+func (u *underway) mark() {
+	snap := u.thread.Snapshot()
+	if phase.RunLifecycle.Get(snap).Status != phase.Running {
+		return
 	}
+	p := Place.Get(snap)
+	p.Moved = true
+	var cmd phase.Command
+	cmd.Update(Place.With(p))
+	_, _ = u.thread.Submit(context.Background(), Name, cmd)
 }

@@ -119,7 +119,16 @@ func callsOnce(tool string) inference.Model {
 // mortal is the view that a worker has of a store until it dies.
 type mortal struct {
 	whole
-	dead atomic.Bool
+	threads whole // for what is written to threads, if that is another view
+	dead    atomic.Bool
+}
+
+// of returns the view that a thread is written through.
+func (m *mortal) of(thread string) whole {
+	if m.threads == nil || worker.IsInbox(thread) {
+		return m.whole
+	}
+	return m.threads
 }
 
 var errDead = errors.New("this worker is dead")
@@ -144,7 +153,7 @@ func done(m *mortal, call func() error) error {
 }
 
 func (m *mortal) Append(ctx context.Context, c store.Commit) (uint64, error) {
-	return alive(m, func() (uint64, error) { return m.whole.Append(ctx, c) })
+	return alive(m, func() (uint64, error) { return m.of(c.Thread).Append(ctx, c) })
 }
 
 func (m *mortal) Load(ctx context.Context, thread string, atLeast uint64) (store.Image, error) {
@@ -152,15 +161,15 @@ func (m *mortal) Load(ctx context.Context, thread string, atLeast uint64) (store
 }
 
 func (m *mortal) Acquire(ctx context.Context, thread, owner string, ttl time.Duration) (store.Lease, error) {
-	return alive(m, func() (store.Lease, error) { return m.whole.Acquire(ctx, thread, owner, ttl) })
+	return alive(m, func() (store.Lease, error) { return m.of(thread).Acquire(ctx, thread, owner, ttl) })
 }
 
 func (m *mortal) Renew(ctx context.Context, l store.Lease, ttl time.Duration) (store.Lease, error) {
-	return alive(m, func() (store.Lease, error) { return m.whole.Renew(ctx, l, ttl) })
+	return alive(m, func() (store.Lease, error) { return m.of(l.Thread).Renew(ctx, l, ttl) })
 }
 
 func (m *mortal) Release(ctx context.Context, l store.Lease) error {
-	return done(m, func() error { return m.whole.Release(ctx, l) })
+	return done(m, func() error { return m.of(l.Thread).Release(ctx, l) })
 }
 
 func (m *mortal) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
