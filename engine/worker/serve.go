@@ -2,6 +2,7 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -136,7 +137,9 @@ func (w *Worker) turn() (lane Lane, thread string, ok bool) {
 		return lane, "", false
 	}
 	lane = w.order.next(lanes)
-	if known := w.local[lane]; len(known) > 0 {
+	// A thread that has more to do and those that come new take turns.
+	if known := w.local[lane]; len(known) > 0 && (!w.lanes[lane] || w.fresh[lane]) {
+		delete(w.fresh, lane)
 		thread = known[0]
 		if w.local[lane] = known[1:]; len(known) == 1 {
 			delete(w.local, lane)
@@ -150,9 +153,17 @@ func (w *Worker) turn() (lane Lane, thread string, ok bool) {
 func (w *Worker) enter(t *task) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if t.claim != nil {
+		if slices.ContainsFunc(slices.Collect(maps.Values(w.local)), func(known []string) bool { return slices.Contains(known, t.thread) }) {
+			w.hold(t) // its turn comes
+			return false
+		}
+		w.fresh[t.lane] = true
+	}
 	if a := w.active[t.thread]; a != nil {
 		a.again = true
 		a.hint()
+		w.hold(t)
 		return false
 	}
 	t.at = &active{look: make(chan struct{}, 1)}
@@ -167,17 +178,55 @@ func (a *active) hint() {
 	}
 }
 
-// leave ends the worker's being at a thread, unless it is to look again.
-func (w *Worker) leave(t task, n next) bool {
+// hold remembers a wake-up of a thread that is still to be worked at. The lock is held.
+func (w *Worker) hold(t *task) {
+	if t.claim != nil {
+		w.held[t.thread] = append(w.held[t.thread], *t.claim)
+	}
+}
+
+// leave ends the worker's being at a thread, unless it is to look again. Those wake-ups
+// that it held are for later then.
+func (w *Worker) leave(t *task, n next) (left bool, later []store.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.at.again && n.kind == nextNothing {
-		t.at.again = false
-		return false
+		t.at.again, t.claim = false, nil // which is settled
+		return false, nil
 	}
 	delete(w.active, t.thread)
-	if n.kind == nextMore && !slices.Contains(w.local[n.lane], t.thread) {
-		w.local[n.lane] = append(w.local[n.lane], t.thread)
+	if n.kind == nextMore {
+		w.hold(t)
+		if !slices.Contains(w.local[n.lane], t.thread) {
+			w.local[n.lane] = append(w.local[n.lane], t.thread)
+		}
+		return true, nil
 	}
-	return true
+	later = w.held[t.thread]
+	delete(w.held, t.thread)
+	if n.kind == nextNothing {
+		later = nil // all of them were settled
+	}
+	return true, later
+}
+
+// handOver gives the wake-ups that are still held to other workers.
+func (w *Worker) handOver(ctx context.Context) {
+	w.mu.Lock()
+	held := w.held
+	w.held = nil
+	w.mu.Unlock()
+	for _, claims := range held {
+		for i := range claims {
+			w.postpone(ctx, &claims[i], w.now())
+		}
+	}
+}
+
+// postpone has a wake-up come again. Others hear of it if that is at once.
+func (w *Worker) postpone(ctx context.Context, c *store.Claim, at time.Time) {
+	w.settle(ctx, c, store.Settlement{RetryAt: at})
+	if !at.After(w.now()) {
+		w.bell.ring(ctx, workersTopic, notice{Lane: c.Effect.Lane})
+	}
 }

@@ -25,7 +25,8 @@ var (
 // "ask" calls it with a question, "hurry" with one that has a lifetime of a minute.
 type shop struct {
 	body func(ctx context.Context, thread string) // of the tool
-	step func(ctx context.Context, thread string) // of the model, before it answers
+	step func(ctx context.Context, order string)  // of the model, before it answers
+	fail func() error                             // of the handler of sales
 
 	mu     sync.Mutex
 	bodies map[string]int // by thread and call
@@ -42,6 +43,9 @@ func (s *shop) plugin() engine.Plugin {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			s.sales[id.String()]++
+			if s.fail != nil {
+				return s.fail()
+			}
 			return nil
 		}))
 		r.Tool(engine.NewTool(inference.ToolSpec{Name: "sell"}, func(ctx context.Context, pc *phase.Context, _ struct{}) (engine.Output, error) {
@@ -76,12 +80,6 @@ func (s *shop) plugin() engine.Plugin {
 // model answers orders word by word.
 func (s *shop) model() inference.Model {
 	return inference.ModelFunc(func(ctx context.Context, r inference.Request) (inference.Response, error) {
-		if s.step != nil {
-			s.step(ctx, "")
-		}
-		if err := ctx.Err(); err != nil {
-			return inference.Response{}, err
-		}
 		done := 0 // words of the last order
 		order := ""
 		for _, m := range r.Messages {
@@ -91,6 +89,12 @@ func (s *shop) model() inference.Model {
 			case inference.RoleAssistant:
 				done++
 			}
+		}
+		if s.step != nil {
+			s.step(ctx, order)
+		}
+		if err := ctx.Err(); err != nil {
+			return inference.Response{}, err
 		}
 		words := strings.Fields(order)
 		if done >= len(words) {

@@ -30,10 +30,12 @@ type Worker struct {
 
 	mu     sync.Mutex
 	ran    bool
-	stale  bool               // the lanes are to be listed again
-	lanes  map[Lane]bool      // that may have wake-ups which are due
-	local  map[Lane][]string  // threads of which this worker knows that more is to do
-	active map[string]*active // threads that this worker is at
+	stale  bool                     // the lanes are to be listed again
+	lanes  map[Lane]bool            // that may have wake-ups which are due
+	fresh  map[Lane]bool            // of which the last thread came by a wake-up
+	local  map[Lane][]string        // threads of which this worker knows that more is to do
+	active map[string]*active       // threads that this worker is at
+	held   map[string][]store.Claim // wake-ups taken that are to wait for their thread's turn
 }
 
 // active is a thread that the worker is at.
@@ -59,7 +61,7 @@ func New(c Config) (*Worker, error) {
 		boxes: boxes{c.Journal, c.Now, c.Timeout}, bell: newBell(c.Journal, c.Timeout), config: c, queue: c.Journal.(store.Queue), fuse: newFuse(c.Journal),
 		order: order{weights: c.Weights, weight: c.TenantWeight},
 		slots: make(chan struct{}, c.Concurrency), kick: make(chan struct{}, 1),
-		stale: true, lanes: map[Lane]bool{}, local: map[Lane][]string{}, active: map[string]*active{},
+		stale: true, lanes: map[Lane]bool{}, local: map[Lane][]string{}, fresh: map[Lane]bool{}, active: map[string]*active{}, held: map[string][]store.Claim{},
 	}
 	given := engine.Config{Journal: w.fuse, Owner: c.Owner, Vault: c.Vault, Now: c.Now, Plugins: []engine.Plugin{Plugin()}}
 	if w.bell.Notifier != nil && !c.Quiet {
@@ -117,6 +119,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.serve(ctx, hard, &runs)
 	err := w.drain(&runs)
+	w.handOver(hard)
 	kill()
 	beside.Wait()
 	return errors.Join(err, w.eng.Close(context.WithoutCancel(ctx)))
@@ -128,7 +131,11 @@ func (w *Worker) work(ctx, hard context.Context, t task) {
 		s := session{w: w, task: t, soft: ctx}
 		n := s.advance(hard)
 		s.dispose(hard, n)
-		if w.leave(t, n) {
+		left, later := w.leave(&t, n)
+		for i := range later {
+			w.postpone(hard, &later[i], n.at)
+		}
+		if left {
 			return
 		}
 	}
@@ -145,10 +152,7 @@ func (s *session) dispose(ctx context.Context, n next) {
 	case o.Fate == Dead:
 		s.w.settle(ctx, s.claim, store.Settlement{Dead: true, Error: o.Error})
 	case o.Fate == Pending && n.kind == nextLater:
-		s.w.settle(ctx, s.claim, store.Settlement{RetryAt: n.at})
-		if s.soft.Err() != nil {
-			s.w.bell.ring(ctx, workersTopic, notice{Lane: s.lane.String()})
-		}
+		s.w.postpone(ctx, s.claim, n.at)
 	case o.Fate != Pending:
 		s.w.settle(ctx, s.claim, store.Settlement{})
 	}
