@@ -185,9 +185,9 @@ func (w *Worker) hold(t *task) {
 	}
 }
 
-// leave ends the worker's being at a thread, unless it is to look again. Those wake-ups
-// that it held are for later then.
-func (w *Worker) leave(t *task, n next) (left bool, later []store.Claim) {
+// leave ends the worker's being at a thread, unless it is to look again, and returns the
+// wake-ups that were held until then.
+func (w *Worker) leave(t *task, n next) (left bool, held []store.Claim) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if t.at.again && n.kind == nextNothing {
@@ -202,12 +202,9 @@ func (w *Worker) leave(t *task, n next) (left bool, later []store.Claim) {
 		}
 		return true, nil
 	}
-	later = w.held[t.thread]
+	held = w.held[t.thread]
 	delete(w.held, t.thread)
-	if n.kind == nextNothing {
-		later = nil // all of them were settled
-	}
-	return true, later
+	return true, held
 }
 
 // handOver gives the wake-ups that are still held to other workers.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // next says when a thread is to be looked at again.
@@ -50,12 +51,12 @@ const blockedPoll = time.Minute
 // maxClashes is how often a thread is opened again at once because somebody changed it.
 const maxClashes = 4
 
-// claimed returns what became of the activation whose wake-up led here.
-func (s *session) claimed() Outcome {
-	if s.claim == nil || s.box == nil {
-		return Outcome{Fate: Pending}
+// outcome returns what became of the activation whose wake-up c is.
+func (s *session) outcome(c *store.Claim) Outcome {
+	if s.box == nil || s.box.revision < c.Ref.Revision {
+		return Outcome{Fate: Pending} // it was not looked at
 	}
-	o, _ := s.box.outcome(s.claim.Ref.Revision)
+	o, _ := s.box.outcome(c.Ref.Revision)
 	return o
 }
 
@@ -70,7 +71,11 @@ func (s *session) advance(ctx context.Context) next {
 }
 
 func (s *session) step(ctx context.Context) (n next, over bool) {
-	b, err := s.w.load(ctx, s.thread, 0)
+	atLeast := uint64(0)
+	if s.claim != nil {
+		atLeast = s.claim.Ref.Revision
+	}
+	b, err := s.w.load(ctx, s.thread, atLeast)
 	if err != nil {
 		s.w.fault(ctx, "an inbox could not be read", err)
 		return s.later(s.w.config.backoff(s.tries()))

@@ -130,10 +130,12 @@ func (w *Worker) work(ctx, hard context.Context, t task) {
 	for {
 		s := session{w: w, task: t, soft: ctx}
 		n := s.advance(hard)
-		s.dispose(hard, n)
-		left, later := w.leave(&t, n)
-		for i := range later {
-			w.postpone(hard, &later[i], n.at)
+		if t.claim != nil && !s.settled {
+			s.dispose(hard, t.claim, n)
+		}
+		left, held := w.leave(&t, n)
+		for i := range held {
+			s.dispose(hard, &held[i], n)
 		}
 		if left {
 			return
@@ -141,20 +143,17 @@ func (w *Worker) work(ctx, hard context.Context, t task) {
 	}
 }
 
-// dispose settles the wake-up that led to the work, now that it is known what is with its
-// activation, unless the commit that told its outcome did. That of one that is still to be
-// applied here stays claimed: it is what makes others look when this worker fails.
-func (s *session) dispose(ctx context.Context, n next) {
-	if s.claim == nil || s.settled {
-		return
-	}
-	switch o := s.claimed(); {
+// dispose settles a wake-up, now that it is known what is with its activation. That of one
+// that is still to be applied here stays claimed: it is what makes others look when this
+// worker fails.
+func (s *session) dispose(ctx context.Context, c *store.Claim, n next) {
+	switch o := s.outcome(c); {
 	case o.Fate == Dead:
-		s.w.settle(ctx, s.claim, store.Settlement{Dead: true, Error: o.Error})
+		s.w.settle(ctx, c, store.Settlement{Dead: true, Error: o.Error})
 	case o.Fate == Pending && n.kind == nextLater:
-		s.w.postpone(ctx, s.claim, n.at)
+		s.w.postpone(ctx, c, n.at)
 	case o.Fate != Pending:
-		s.w.settle(ctx, s.claim, store.Settlement{})
+		s.w.settle(ctx, c, store.Settlement{}) // for nothing, if the commit that told the outcome did
 	}
 }
 

@@ -246,6 +246,7 @@ func TestPoisonIsGivenUp(t *testing.T) {
 		require.NoError(t, err)
 		require.Len(t, status.Dead, 1)
 		require.Equal(t, 4, status.Dead[0].Attempts)
+		time.Sleep(time.Second)
 		dead, err := journal.Dead(t.Context(), worker.Lane{}.String(), 10)
 		require.NoError(t, err)
 		require.Len(t, dead, 1)
