@@ -3,6 +3,7 @@ package gemini_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -313,6 +314,27 @@ func TestLongNumbers(t *testing.T) {
 			require.Equal(t, `12345678901234567890 "`, answer.Message.Text)
 			require.Equal(t, inference.JSON(strings.Replace(args, "1e3", "1000", 1)), answer.Message.ToolCalls[0].Args)
 		}
+	}
+}
+
+// TestNothingIsContinued: whether to ask again is not up to the SDK, which would where the service lets it.
+func TestNothingIsContinued(t *testing.T) {
+	const half = `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"index":0%s}],"continuationToken":"dG9rZW4="}`
+	for _, reason := range []string{"", `,"finishReason":"CONTINUATION"`} {
+		asked := 0
+		m, _ := endpoint(t, gemini.Options{}, func(w http.ResponseWriter, _ []byte) {
+			asked++
+			sendEvents(w, "data: "+fmt.Sprintf(half, reason)+"\r\n\r\n")
+		})
+		answer, _ := inference.Collect(m.Stream(context.Background(), inference.Request{Model: "m", Messages: hello}))
+		require.Equal(t, "Once", answer.Message.Text)
+		require.Equal(t, 1, asked)
+		m, _ = endpoint(t, gemini.Options{}, func(w http.ResponseWriter, _ []byte) {
+			asked++
+			_, _ = fmt.Fprintf(w, half, reason)
+		})
+		_, _ = m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
+		require.Equal(t, 2, asked)
 	}
 }
 

@@ -138,6 +138,7 @@ func (p Provider) check(t *testing.T, a Answer) []inference.Response {
 		got = append(got, r)
 	}
 	require.Equal(t, got[0], got[1], "the answer in one piece and the stream")
+	require.Len(t, s.sent(), len(modes), "the adapter or its SDK asked again by itself")
 	return got
 }
 

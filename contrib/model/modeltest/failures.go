@@ -3,6 +3,7 @@ package modeltest
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -252,6 +253,9 @@ func testBrokenStreams(t *testing.T, p Provider) {
 				})
 				r, err := s.ask(context.Background(), mode{"stream", true}, p.hello())
 				f := s.failed(t, err, resilient.Transient)
+				if cut.disconnects {
+					require.ErrorIs(t, err, io.ErrUnexpectedEOF, "the cause")
+				}
 				require.Equal(t, c.partial, f.Partial)
 				require.Empty(t, r.Stop, "an answer that broke off has no stop reason")
 				if c.until == "upon " {

@@ -1,8 +1,10 @@
 package modeltest
 
 import (
+	"bytes"
 	"context"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -64,7 +66,11 @@ func serve(t testing.TB, p Provider, script func(s *service, w http.ResponseWrit
 			delete(s.open, c)
 		}
 	}
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.Start()
+	var logged lockedBuffer
+	was := log.Writer()
+	log.SetOutput(&logged)
 	s.url = server.URL
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	t.Cleanup(func() {
@@ -80,6 +86,10 @@ func serve(t testing.TB, p Provider, script func(s *service, w http.ResponseWrit
 		}
 		server.CloseClientConnections()
 		server.Close()
+		log.SetOutput(was)
+		if text := logged.String(); text != "" {
+			t.Errorf("modeltest: the adapter, or its SDK, writes to the standard log: %s", text)
+		}
 		var left []string
 		if n := settle(func() int {
 			left = left[:0]
@@ -101,6 +111,24 @@ func serve(t testing.TB, p Provider, script func(s *service, w http.ResponseWrit
 	require.NotNil(t, s.model, "Provider.New returned no model")
 	require.Implements(t, (*inference.Streamer)(nil), s.model)
 	return s
+}
+
+// lockedBuffer is a buffer that many may write to.
+type lockedBuffer struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.buf.String()
 }
 
 // settle waits until count is 0 and returns what it is at last.

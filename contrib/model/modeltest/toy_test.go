@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"log"
 	"net/http"
 	"strings"
 	"sync"
@@ -185,6 +186,9 @@ func (m *toy) ask(ctx context.Context, r inference.Request, stream bool) iter.Se
 		var f *resilient.Failure
 		if !errors.As(err, &f) {
 			f = &resilient.Failure{Class: resilient.Transient, Provider: "toy", Model: r.Model, Err: err}
+			if m.flaw == "hides causes" {
+				f.Err = errors.New("something went wrong")
+			}
 			if ended := ctx.Err(); ended != nil {
 				f.Err = fmt.Errorf("%w: %w", ended, context.Cause(ctx))
 				if m.flaw == "no cause" {
@@ -212,6 +216,9 @@ func (m *toy) converse(ctx context.Context, r inference.Request, stream bool, sa
 	asked := ctx
 	if m.flaw == "deaf" {
 		asked = context.WithoutCancel(ctx)
+	}
+	if m.flaw == "asks twice" && !stream {
+		_ = m.converse(ctx, r, true, func(inference.Chunk) bool { return true })
 	}
 	tries := 1
 	if m.flaw == "retries" {
@@ -262,6 +269,9 @@ func (m *toy) converse(ctx context.Context, r inference.Request, stream bool, sa
 		}
 		return f
 	}
+	if m.flaw == "logs" {
+		log.Print("an answer came")
+	}
 	lines := json.NewDecoder(resp.Body)
 	for {
 		var line toyLine
@@ -293,6 +303,9 @@ func (m *toy) tell(line toyLine, say func(inference.Chunk) bool) (end, going boo
 	for _, c := range line.Calls {
 		if m.flaw == "mixes calls" && c.ID == "" {
 			c.Index = 0
+		}
+		if m.flaw == "rounds" {
+			c.Args = strings.ReplaceAll(c.Args, "740993", "740992")
 		}
 		if m.flaw == "repairs arguments" && !json.Valid([]byte(c.Args)) && len(c.Args) > 15 {
 			c.Args = "{}"
