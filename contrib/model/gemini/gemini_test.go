@@ -319,18 +319,22 @@ func TestLongNumbers(t *testing.T) {
 
 // TestNothingIsContinued: whether to ask again is not up to the SDK, which would where the service lets it.
 func TestNothingIsContinued(t *testing.T) {
-	const half = `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"index":0%s}],"continuationToken":"dG9rZW4="}`
-	for _, reason := range []string{"", `,"finishReason":"CONTINUATION"`} {
+	const half = `{"candidates":[{"content":{"parts":[{"text":"Once"}]},"index":0%s}]}`
+	for _, reason := range []string{`,"continuationToken":"dG9rZW4="`, `,"continuationToken":"dG9rZW4=","finishReason":"CONTINUATION"`} {
 		asked := 0
 		m, _ := endpoint(t, gemini.Options{}, func(w http.ResponseWriter, _ []byte) {
-			asked++
+			if asked++; asked > 1 {
+				return
+			}
 			sendEvents(w, "data: "+fmt.Sprintf(half, reason)+"\r\n\r\n")
 		})
 		answer, _ := inference.Collect(m.Stream(context.Background(), inference.Request{Model: "m", Messages: hello}))
 		require.Equal(t, "Once", answer.Message.Text)
 		require.Equal(t, 1, asked)
 		m, _ = endpoint(t, gemini.Options{}, func(w http.ResponseWriter, _ []byte) {
-			asked++
+			if asked++; asked > 2 {
+				reason = ""
+			}
 			_, _ = fmt.Fprintf(w, half, reason)
 		})
 		_, _ = m.Generate(context.Background(), inference.Request{Model: "m", Messages: hello})
