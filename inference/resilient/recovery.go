@@ -60,8 +60,9 @@ func (y Recovery) request(r inference.Request, text string) (inference.Request, 
 		return goOn(r, inference.Assistant(text), "")
 	case Ask:
 		return goOn(r, inference.Assistant(text), cmp.Or(y.Prompt, DefaultPrompt))
+	default: // Fail: nothing was passed on
+		return r, overlap{}
 	}
-	return r, overlap{}
 }
 
 // goOn adds to r what a model has said so far, and the message that asks to go on, if any.

@@ -86,14 +86,12 @@ func classify(c *complaint, status int) resilient.Class {
 	if !known || class == resilient.Transient && status >= 400 {
 		class = resilient.ClassOfStatus(status)
 	}
-	switch class {
-	case resilient.Unknown:
+	if class == resilient.Unknown {
 		return resilient.Transient // a failure of no sort that comes in mid stream
-	case resilient.BadRequest:
-		for _, w := range worded {
-			if w.words.MatchString(c.message) {
-				return w.class
-			}
+	}
+	for _, w := range worded {
+		if class == resilient.BadRequest && w.words.MatchString(c.message) {
+			return w.class
 		}
 	}
 	return class

@@ -64,6 +64,7 @@ func serve(t testing.TB, p Provider, script func(s *service, w http.ResponseWrit
 			s.open[c] = true
 		case http.StateClosed, http.StateHijacked:
 			delete(s.open, c)
+		case http.StateActive, http.StateIdle: // still open
 		}
 	}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

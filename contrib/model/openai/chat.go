@@ -115,6 +115,7 @@ func chatMessage(m inference.Message) (sdk.ChatCompletionMessageParamUnion, erro
 		return sdk.UserMessage(append(content, media...)), nil
 	case inference.RoleAssistant:
 		return chatAssistant(m, texts), nil
+	case inference.RoleSystem, inference.RoleTool: // have texts only
 	}
 	if len(texts) == 0 {
 		if m.Role == inference.RoleTool {

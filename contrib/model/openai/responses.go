@@ -141,6 +141,7 @@ func appendInput(input responses.ResponseInputParam, m inference.Message) (respo
 			}
 		}
 		return append(input, responses.ResponseInputItemUnionParam{OfFunctionCallOutput: &output}), nil
+	case inference.RoleSystem, inference.RoleUser: // are messages
 	}
 	role := responses.EasyInputMessageRole(m.Role)
 	if len(m.Parts) == 0 {

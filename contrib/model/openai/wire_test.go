@@ -85,6 +85,7 @@ func response(a modeltest.Answer, status string, output []object) object {
 		r["status"], r["incomplete_details"] = "incomplete", object{"reason": "max_output_tokens"}
 	case inference.StopFiltered:
 		r["status"], r["incomplete_details"] = "incomplete", object{"reason": "content_filter"}
+	default: // is complete
 	}
 	r["usage"] = object{
 		"input_tokens": a.Usage.Input, "input_tokens_details": object{"cached_tokens": a.Usage.Cached},
