@@ -1,10 +1,13 @@
 package bench
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
@@ -20,9 +23,13 @@ func stepRows() []Row {
 		Baseline: "its parts, each alone", Impl: "parts", Limit: 1.3,
 		Work: WholeStep(), Base: StepParts(),
 	}, {
-		ID: "P10", Case: "trace=on", Name: "the same step with a trace of it written",
+		ID: "P10", Case: "trace=on", Name: "the same step, traced, until all is written",
 		Baseline: "the same step, its events counted", Impl: "counted", Limit: 1.5,
-		Work: TracedStep(), Base: WholeStep(),
+		Work: TracedStep(0), Base: CountedStep(0),
+	}, {
+		ID: "P10", Case: "trace=on/model=1ms", Name: "such steps with a model of 1 ms, until all is written",
+		Baseline: "the same steps, their events counted", Impl: "counted",
+		Work: TracedStep(time.Millisecond), Base: CountedStep(time.Millisecond),
 	}}
 }
 
@@ -79,30 +86,67 @@ func (c *counter) Observe(engine.Event) { c.seen.Add(1) }
 // WholeStep is the work of a step of a run: a model that answers at once with two tool
 // calls, tools that do nothing, the plugins of stepPlugins, and an observer that counts
 // the events. n steps are one run, so that its start and its end are an n-th of a step.
-func WholeStep() Work { return observedStep(func() engine.Observer { return &counter{} }) }
+func WholeStep() Work { return CountedStep(0) }
 
-// TracedStep is the work of WholeStep with a trace that writes its lines to nowhere. Its
-// encoding is beside the run, on another processor if there is one: what is measured is
-// what it takes from the run. A run of this kind is faster than any encoding, so that
-// events are dropped when too many wait.
-func TracedStep() Work {
-	return observedStep(func() engine.Observer { return trace.New(trace.Options{Lines: io.Discard}) })
+// CountedStep is WholeStep with a model that takes so long to answer.
+func CountedStep(model time.Duration) Work {
+	return observedStep(model, func() (engine.Observer, func() error) {
+		return &counter{}, func() error { return nil }
+	})
 }
 
-// observedStep is the work of WholeStep with an observer.
-func observedStep(observer func() engine.Observer) Work {
+// TracedStep is the work of CountedStep with a trace in the place of the counter, which
+// writes its lines to nowhere. The work is over when the last line is written, and fails
+// if one is missing: what is measured is all that a trace costs, wherever it is paid. The
+// trace may be behind as far as it likes, since a run of this kind is faster than it, and
+// one that drops events would be measured for less than it does.
+func TracedStep(model time.Duration) Work {
+	return observedStep(model, func() (engine.Observer, func() error) {
+		lines := &lineCounter{}
+		t := trace.New(trace.Options{Lines: lines, Events: math.MaxInt, Buffer: math.MaxInt})
+		seen := &counter{}
+		both := engine.ObserverFunc(func(e engine.Event) {
+			seen.Observe(e)
+			t.Observe(e)
+		})
+		return both, func() error {
+			err := t.Close(context.Background())
+			if want := seen.seen.Load() + 1; err == nil && lines.n != want {
+				err = fmt.Errorf("bench: %d lines were written, not %d", lines.n, want)
+			}
+			return err
+		}
+	})
+}
+
+// lineCounter is a writer to nowhere.
+type lineCounter struct{ n int64 }
+
+func (l *lineCounter) Write(p []byte) (int, error) {
+	l.n += int64(bytes.Count(p, []byte{'\n'}))
+	return len(p), nil
+}
+
+// observedStep is the work of WholeStep with another observer for each run, and with what
+// has to be done behind the run.
+func observedStep(model time.Duration, open func() (engine.Observer, func() error)) Work {
 	return func(measure func(func(int) error) error) error {
-		eng, err := NewEngine(CallingModel(stepCalls), []engine.Observer{observer()}, stepPlugins()...)
+		var now engine.Observer
+		observer := engine.ObserverFunc(func(e engine.Event) { now.Observe(e) })
+		eng, err := NewEngine(slowed(CallingModel(stepCalls), model), []engine.Observer{observer}, stepPlugins()...)
 		if err != nil {
 			return err
 		}
 		return measure(func(n int) error {
 			spec := Spec
 			spec.MaxRounds = n
+			var written func() error
+			now, written = open()
 			res, err := eng.Run(context.Background(), spec, engine.Prompt("go"))
-			switch {
-			case err != nil:
+			if err := errors.Join(err, written()); err != nil {
 				return err
+			}
+			switch {
 			case res.Err != nil:
 				return res.Err
 			case res.Steps != n || res.Stats.ToolCalls != stepCalls*n:
@@ -112,4 +156,15 @@ func observedStep(observer func() engine.Observer) Work {
 			return nil
 		})
 	}
+}
+
+// slowed is a model that takes so long to answer.
+func slowed(m inference.Model, by time.Duration) inference.Model {
+	if by == 0 {
+		return m
+	}
+	return inference.ModelFunc(func(ctx context.Context, req inference.Request) (inference.Response, error) {
+		time.Sleep(by)
+		return m.Generate(ctx, req)
+	})
 }
