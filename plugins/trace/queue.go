@@ -17,6 +17,9 @@ type entry struct {
 	lost  int          // events that were dropped before it
 }
 
+// mostSpare is how many entries the memory that is kept has room for.
+const mostSpare = 1 << 10
+
 // queue keeps events for a function, which gets them in order and in a goroutine that
 // is there only while there is something to do. Putting never waits.
 type queue struct {
@@ -26,6 +29,7 @@ type queue struct {
 
 	mu      sync.Mutex
 	waiting []entry
+	spare   []entry       // the memory of what waits next
 	busy    bool          // a goroutine takes
 	idle    chan struct{} // closed when it has ended
 	lost    int           // since the last that was put
@@ -113,10 +117,14 @@ func (q *queue) next() (all []entry, over bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 {
-		q.busy, q.waiting = false, nil
+		q.busy = false
 		return nil, true
 	}
-	all, q.waiting = q.waiting, nil
+	all, q.waiting = q.waiting, q.spare
+	q.spare = nil
+	if cap(all) <= mostSpare {
+		q.spare = all[:0]
+	}
 	return all, false
 }
 

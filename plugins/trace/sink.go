@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
 	"runtime/debug"
 	"sync"
 )
@@ -34,13 +35,22 @@ func (s *sink) put(piece []byte) { s.add(piece, false) }
 // must is put for a piece without which the rest is worth nothing.
 func (s *sink) must(piece []byte) { s.add(piece, true) }
 
+// add queues a piece, and lets the writer have a turn when there is much of them, so that
+// the memory of what was written is used again.
 func (s *sink) add(piece []byte, must bool) {
+	if s.enqueue(piece, must) {
+		runtime.Gosched()
+	}
+}
+
+func (s *sink) enqueue(piece []byte, must bool) (much bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := len(s.queue)
 	if s.err != nil || !must && len(s.queue) > 0 && len(s.queue)+len(piece) > s.limit {
 		s.missed++
 		s.gap++
-		return
+		return false
 	}
 	if s.gap > 0 && s.notice != nil {
 		s.queue = append(s.queue, s.notice(s.gap)...)
@@ -51,6 +61,7 @@ func (s *sink) add(piece []byte, must bool) {
 		s.busy, s.idle = true, make(chan struct{})
 		go s.write(s.idle)
 	}
+	return len(s.queue)/mostKept > before/mostKept
 }
 
 // lose notes that what n events would have come to is missing.
@@ -116,6 +127,9 @@ func (s *sink) next(done []byte) (piece []byte, ok bool) {
 	defer s.mu.Unlock()
 	if len(s.queue) == 0 {
 		s.busy, s.queue = false, nil
+		if cap(done) <= 2*mostKept {
+			s.queue = done[:0]
+		}
 		return nil, false
 	}
 	piece, s.queue = s.queue, done[:0]

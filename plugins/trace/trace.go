@@ -161,7 +161,9 @@ func (t *Trace) Observe(e engine.Event) {
 
 // take writes an event down, or that the trace ends.
 func (t *Trace) take(in entry) {
-	t.lose(in.lost)
+	if in.lost > 0 {
+		t.lose(in.lost)
+	}
 	if in.event == nil {
 		t.abandon()
 		if t.lines != nil {
