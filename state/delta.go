@@ -176,17 +176,14 @@ func (d *keyDef[V, U]) patch(cur cell, e DeltaEntry) (importOp, error) {
 
 func (d *tableDef[K, V]) delta(before, after cell, e *DeltaEntry) (err error) {
 	var gone [][]byte
+	old, now := d.view(before), d.view(after)
 	changed := func(yield func(K, V) bool) {
-		d.diff(before, after, func(c Change) bool {
-			k := c.Entry.(K)
-			if c.Has {
-				v, _ := d.view(after).Get(k)
-				return yield(k, v)
+		old.entries.Diff(&now.entries, func(k K, was, is *box[V]) bool {
+			if is != nil {
+				return d.own != nil && was != nil || yield(k, copied(d.o.Clone, is.value))
 			}
-			var raw []byte
-			if raw, err = json.Marshal(k); err == nil {
-				gone = append(gone, raw)
-			}
+			raw, fault := json.Marshal(k)
+			gone, err = append(gone, raw), fault
 			return err == nil
 		})
 	}

@@ -61,6 +61,10 @@ func (l List[T]) Append(items ...T) List[T] {
 	return l
 }
 
+// Extends reports whether l is earlier with elements appended. It looks at what memory
+// they share, and may say no although it is.
+func (l List[T]) Extends(earlier List[T]) bool { return l.items.Extends(earlier.items) }
+
 // take is Append of items that are frozen, so that the list may keep them.
 func (l List[T]) take(items []T) List[T] {
 	l.items = l.items.Take(items)

@@ -57,7 +57,7 @@ func NewLog[T any](name string, o Options[T]) Log[T] {
 		return next, nil
 	}
 	d.tail = func(was, is List[T]) ([]byte, bool, error) {
-		if !is.items.Extends(was.items) {
+		if !is.Extends(was) {
 			return nil, false, nil
 		}
 		raw, err := encodeAll(is.Tail(is.Len()-was.Len()), o.Codec, false)
