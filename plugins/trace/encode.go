@@ -3,6 +3,8 @@ package trace
 import (
 	"bytes"
 	"encoding/json"
+	"hash/maphash"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,13 +23,18 @@ type encoder struct {
 	out   []byte
 	doubt bool // the rules may be about something in it
 	odd   bool // it cannot be written in this way
+	blunt bool // the rules are about members that the engine's own values have
 
-	inside bool // a value that is looked at as a whole
+	who     whose
+	second  second
+	seed    maphash.Seed
+	clear   [256]string    // texts that are written as they are, and that the rules leave alone
+	keys    [64]keyOfState // the last ones
+	touched []string       // entries of a table
 
-	last   whose
-	plain  bytes.Buffer // JSON on its way
+	buffer bytes.Buffer // JSON on its way
 	source []byte
-	values *json.Encoder // writes to plain
+	values *json.Encoder // writes to buffer
 }
 
 // whose says what the last events belonged to, and is it as they have it.
@@ -40,9 +47,10 @@ type whose struct {
 const mostNames = 1 << 10
 
 func newEncoder(c *censor) *encoder {
-	e := &encoder{censor: c}
-	e.values = json.NewEncoder(&e.plain)
+	e := &encoder{censor: c, seed: maphash.MakeSeed()}
+	e.values = json.NewEncoder(&e.buffer)
 	e.values.SetEscapeHTML(false)
+	e.blunt = slices.ContainsFunc(usualMembers, e.hidesMember)
 	return e
 }
 
@@ -68,10 +76,10 @@ func (e *encoder) line(in engine.Event) (line []byte, clear bool) {
 	if cap(e.out) > mostKept {
 		e.out = nil
 	}
-	if e.plain.Cap() > mostKept {
-		e.plain, e.source = bytes.Buffer{}, nil
+	if e.buffer.Cap() > mostKept {
+		e.buffer, e.source = bytes.Buffer{}, nil
 	}
-	e.out, e.odd, e.inside = e.out[:0], false, false
+	e.out, e.odd = e.out[:0], false
 	e.doubt = len(e.secrets) > 0 || len(e.texts) > 0
 	e.event(in)
 	if e.odd {
@@ -107,14 +115,37 @@ func (e *encoder) some(name string, v int64) {
 	}
 }
 
+// second is what a second's times have in common.
+type second struct {
+	unix        int64
+	in          *time.Location
+	begin, zone []byte // before and behind the part of the second
+}
+
+// time writes a time as its AppendText does, of which most are in the second of the last.
 func (e *encoder) time(name string, v time.Time) {
 	e.put(name)
-	out, err := v.AppendText(append(e.out, '"'))
-	if err != nil {
-		e.odd = true
-		return
+	s := &e.second
+	if unix := v.Unix(); s.unix != unix || s.in != v.Location() || len(s.begin) == 0 {
+		text, err := v.Add(-time.Duration(v.Nanosecond())).AppendText(append(e.source[:0], '"'))
+		if e.source = text; err != nil {
+			e.odd = true
+			return
+		}
+		const begin = len(`"2006-01-02T15:04:05`)
+		s.begin, s.zone = append(s.begin[:0], text[:begin]...), append(append(s.zone[:0], text[begin:]...), '"')
+		s.unix, s.in = unix, v.Location()
 	}
-	e.out = append(out, '"')
+	e.out = append(e.out, s.begin...)
+	if rest := v.Nanosecond(); rest > 0 {
+		digits := [10]byte{'.'}
+		for i := 9; i > 0; i-- {
+			digits[i] = byte('0' + rest%10)
+			rest /= 10
+		}
+		e.out = append(e.out, bytes.TrimRight(digits[:], "0")...)
+	}
+	e.out = append(e.out, s.zone...)
 }
 
 // began writes a time that is left out if it is zero.
@@ -129,9 +160,51 @@ func (e *encoder) took(v time.Duration) { e.int(`,"duration_ns":`, int64(v)) }
 // text writes a text of anybody's.
 func (e *encoder) text(name, s string) {
 	e.put(name)
-	begin := len(e.out)
+	if len(s) == 0 {
+		e.put(`""`)
+		return
+	}
+	known := &e.clear[maphash.String(e.seed, s)%uint64(len(e.clear))]
+	if *known == s {
+		e.out = append(append(append(e.out, '"'), s...), '"')
+		return
+	}
+	begin, doubt := len(e.out), e.doubt
 	e.quote(s)
+	e.doubt = false
 	e.look(begin, embeds(s))
+	if len(s) <= mostClear && !e.doubt && len(e.out)-begin == len(s)+len(`""`) {
+		*known = strings.Clone(s)
+	}
+	e.doubt = e.doubt || doubt
+}
+
+// mostClear is how long texts are that are remembered.
+const mostClear = 64
+
+// keyOfState says whether the values of a state key are hidden.
+type keyOfState struct {
+	name  string
+	hides bool
+}
+
+func (e *encoder) hidesKey(name string) bool {
+	if name == "" || len(name) > mostClear {
+		return e.censor.hidesKey(name)
+	}
+	k := &e.keys[maphash.String(e.seed, name)%uint64(len(e.keys))]
+	if k.name != name {
+		*k = keyOfState{strings.Clone(name), e.censor.hidesKey(name)}
+	}
+	return k.hides
+}
+
+// hidesMember is that of the censor, which is seldom asked.
+func (e *encoder) hidesMember(name string) bool {
+	if n := len(name); n == 0 || plainByte(name[n-1]) != 0 && !e.last[name[n-1]] {
+		return false
+	}
+	return e.censor.hidesMember(name)
 }
 
 // fixed writes a text of a fixed set.
@@ -154,7 +227,7 @@ func embeds(s string) bool { return strings.IndexByte(s, '"') >= 0 }
 // look notes what the rules may be about in what was written last: as censor.line does
 // for a whole line, of which the rest is names and numbers that they leave alone.
 func (e *encoder) look(begin int, members bool) {
-	if e.doubt || e.inside {
+	if e.doubt {
 		return
 	}
 	piece := e.out[begin:]
@@ -231,12 +304,12 @@ func (e *encoder) json(name string, j inference.JSON) {
 	}
 	begin := len(e.out)
 	e.source = append(e.source[:0], j...)
-	e.plain.Reset()
-	if json.Compact(&e.plain, e.source) != nil {
+	e.buffer.Reset()
+	if json.Compact(&e.buffer, e.source) != nil {
 		e.odd = true
 		return
 	}
-	e.out = append(e.out, e.plain.Bytes()...)
+	e.out = append(e.out, e.buffer.Bytes()...)
 	e.value(begin)
 }
 
@@ -254,10 +327,10 @@ func (e *encoder) any(v any) (ok bool) {
 			ok = false
 		}
 	}()
-	e.plain.Reset()
+	e.buffer.Reset()
 	if e.values.Encode(v) != nil {
 		return false
 	}
-	e.out = append(e.out, bytes.TrimSuffix(e.plain.Bytes(), []byte("\n"))...)
+	e.out = append(e.out, bytes.TrimSuffix(e.buffer.Bytes(), []byte("\n"))...)
 	return true
 }

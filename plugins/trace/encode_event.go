@@ -3,7 +3,6 @@ package trace
 import (
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/engine"
-	"github.com/ddd26017/fixpoint/state"
 )
 
 // event writes one of those that a step is full of.
@@ -144,7 +143,7 @@ func (e *encoder) head(begin string, h *engine.Header) {
 
 // names writes whose event it is, mostly the same as of the last.
 func (e *encoder) names(h *engine.Header) {
-	if last := &e.last; len(last.names) > 0 && last.run == h.Run && last.parent == h.Parent && last.thread == h.Thread && last.agent == h.Agent {
+	if last := &e.who; len(last.names) > 0 && last.run == h.Run && last.parent == h.Parent && last.thread == h.Thread && last.agent == h.Agent {
 		e.out = append(e.out, last.names...)
 		return
 	}
@@ -155,7 +154,7 @@ func (e *encoder) names(h *engine.Header) {
 	e.text(`,"thread":`, h.Thread)
 	e.text(`,"agent":`, h.Agent)
 	if !e.doubt && len(e.out)-begin < mostNames {
-		e.last = whose{h.Run, h.Parent, h.Thread, h.Agent, append(e.last.names[:0], e.out[begin:]...)}
+		e.who = whose{h.Run, h.Parent, h.Thread, h.Agent, append(e.who.names[:0], e.out[begin:]...)}
 	}
 	e.doubt = e.doubt || doubt
 }
@@ -196,7 +195,7 @@ func (e *encoder) committed(in *engine.Committed) {
 		e.put("]")
 	}
 	if in.Before != nil && in.After != nil {
-		e.changes(in.Before, in.After)
+		e.changes(in)
 	}
 }
 
@@ -213,7 +212,7 @@ func (e *encoder) write(w *engine.Write) {
 	e.maybe(`,"entry":`, w.Entry)
 	e.text(`,"op":`, w.Op)
 	switch {
-	case e.hidesWrite(w):
+	case e.hidesKey(w.Key) || e.hidesMember(w.Entry):
 		e.put(`,"value":` + hiddenValue)
 	case w.Update.Op() != "":
 		e.argument(`,"value":`, w.Update)
@@ -221,51 +220,4 @@ func (e *encoder) write(w *engine.Write) {
 		e.maybeJSON(`,"value":`, w.Value)
 	}
 	e.put("}")
-}
-
-// changes writes what is different. What state.DeltaOf returns is JSON without white
-// space, whatever the codecs.
-func (e *encoder) changes(before, after *state.Snapshot) {
-	d, err := state.DeltaOf(before, after)
-	if err != nil {
-		e.odd = true
-		return
-	}
-	for i := range d.Entries {
-		in := &d.Entries[i]
-		if in.Scope != state.ScopeRun && in.Scope != state.ScopeThread || len(in.Raw) == 0 {
-			e.odd = true
-			return
-		}
-		if i == 0 {
-			e.text(`,"changes":[{"name":`, in.Name)
-		} else {
-			e.text(`,{"name":`, in.Name)
-		}
-		e.fixed(`,"scope":"`, in.Scope.String())
-		e.int(`,"version":`, int64(in.Version))
-		e.put(`,"raw":`)
-		hidden := e.hidesKey(in.Name)
-		if hidden {
-			e.put(hiddenValue)
-		} else {
-			e.raw(in.Raw)
-		}
-		e.maybe(`,"part":`, string(in.Part))
-		if len(in.Gone) > 0 && !hidden {
-			e.put(`,"gone":`)
-			e.raw(in.Gone)
-		}
-		e.put("}")
-	}
-	if len(d.Entries) > 0 {
-		e.put("]")
-	}
-}
-
-// raw writes JSON that is compact.
-func (e *encoder) raw(j []byte) {
-	begin := len(e.out)
-	e.out = append(e.out, j...)
-	e.value(begin)
 }

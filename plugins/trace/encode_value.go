@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
@@ -19,23 +20,28 @@ func (e *encoder) argument(name string, u state.Update) {
 	}
 	e.put(name)
 	begin := len(e.out)
-	if ok {
-		e.inside = true
-		known := e.known(arg)
-		if e.inside = false; !known {
-			e.out = e.out[:begin]
-			ok = e.any(arg)
-		}
+	if ok && e.known(arg) {
+		return
 	}
-	if !ok {
+	e.out = e.out[:begin]
+	if !ok || !e.any(arg) {
 		e.out = append(e.out[:begin], hiddenValue...)
 	}
 	e.value(begin)
 }
 
+// usualMembers are the members of what known writes, and of changes.
+var usualMembers = strings.Fields("input_tokens output_tokens cached_tokens reasoning_tokens " +
+	"Run Fork Status Step Answered End Detail Continue Granted run status step answered ended reason detail continue continued " +
+	"id name args malformed_args call_id content details is_error outcome index call started asked ended after result settled " +
+	"role text tool_calls")
+
 // known writes the values that most steps have without reflection, and reports whether
-// this is one of them.
+// this is one of them. Only their texts are looked at.
 func (e *encoder) known(arg any) bool {
+	if e.blunt {
+		return false
+	}
 	switch v := arg.(type) {
 	case int:
 		e.out = strconv.AppendInt(e.out, int64(v), 10)
@@ -44,7 +50,7 @@ func (e *encoder) known(arg any) bool {
 	case bool:
 		e.out = strconv.AppendBool(e.out, v)
 	case string:
-		e.quote(v)
+		e.text("", v)
 	case phase.LifecycleUpdate:
 		e.lifecycle(&v)
 	case inference.Usage:
@@ -69,7 +75,7 @@ func argumentOf(u state.Update) (arg any, ok bool) {
 	return u.Arg(), true
 }
 
-func (e *encoder) usage(u inference.Usage) {
+func (e *encoder) usage(u inference.Usage) bool {
 	begin := len(e.out)
 	e.some(`,"input_tokens":`, u.InputTokens)
 	e.some(`,"output_tokens":`, u.OutputTokens)
@@ -81,6 +87,7 @@ func (e *encoder) usage(u inference.Usage) {
 		e.out[begin] = '{'
 	}
 	e.put("}")
+	return true
 }
 
 func (e *encoder) lifecycle(u *phase.LifecycleUpdate) {
@@ -178,20 +185,26 @@ func (e *encoder) messages(all []inference.Message) bool {
 	}
 	e.put("[")
 	for i := range all {
-		m := &all[i]
-		if len(m.Parts) > 0 {
+		e.comma(i)
+		if !e.message(&all[i]) {
 			return false
 		}
-		e.comma(i)
-		e.text(`{"role":`, string(m.Role))
-		e.maybe(`,"text":`, m.Text)
-		e.calls(`,"tool_calls":`, m.ToolCalls)
-		if m.Result != (inference.ToolResult{}) {
-			e.put(`,"result":`)
-			e.result(&m.Result)
-		}
-		e.put("}")
 	}
 	e.put("]")
+	return true
+}
+
+func (e *encoder) message(m *inference.Message) bool {
+	if len(m.Parts) > 0 {
+		return false
+	}
+	e.text(`{"role":`, string(m.Role))
+	e.maybe(`,"text":`, m.Text)
+	e.calls(`,"tool_calls":`, m.ToolCalls)
+	if m.Result != (inference.ToolResult{}) {
+		e.put(`,"result":`)
+		e.result(&m.Result)
+	}
+	e.put("}")
 	return true
 }

@@ -43,3 +43,14 @@ func Encoded(r Rules, all []engine.Event, check func(e engine.Event, quick, slow
 		check(e, quick, slow, err, known, clear)
 	}
 }
+
+// Usual is how many of the commits are told of without state.DeltaOf.
+func Usual(r Rules, all []engine.Event) (n int) {
+	enc := newEncoder(r.censor())
+	for _, e := range all {
+		if c, ok := e.(engine.Committed); ok && enc.usual(&c) {
+			n++
+		}
+	}
+	return n
+}
