@@ -25,12 +25,12 @@ type encoder struct {
 	odd   bool // it cannot be written in this way
 	blunt bool // the rules are about members that the engine's own values have
 
-	who     whose
-	second  second
-	seed    maphash.Seed
-	clear   [256]string    // texts that are written as they are, and that the rules leave alone
-	keys    [64]keyOfState // the last ones
-	touched []string       // entries of a table
+	who    whose
+	second second
+	seed   maphash.Seed
+	clear  [256]string    // texts that are written as they are, and that the rules leave alone
+	keys   [64]keyOfState // the last ones
+	usual  usual          // what the commit is, of which the event is
 
 	buffer bytes.Buffer // JSON on its way
 	source []byte
@@ -197,6 +197,11 @@ func (e *encoder) hidesKey(name string) bool {
 		*k = keyOfState{strings.Clone(name), e.censor.hidesKey(name)}
 	}
 	return k.hides
+}
+
+// hidesWrite is that of the censor.
+func (e *encoder) hidesWrite(w *engine.Write) bool {
+	return e.hidesKey(w.Key) || e.hidesMember(w.Entry)
 }
 
 // hidesMember is that of the censor, which is seldom asked.

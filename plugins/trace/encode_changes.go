@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/inference"
@@ -19,11 +20,71 @@ var (
 	usageKey      state.AnyKey = engine.Usage
 )
 
+// usual is a commit that wrote nothing but what the engine writes in each step. Its writes
+// tell which keys those are, the state after it what they have now, and the codec of these
+// keys is known: encoding/json. So a value is encoded once, for the write and the change.
+type usual struct {
+	is                           bool
+	lifecycle, transcript, usage bool
+	calls                        []valueOf // what was put and deleted
+	messages                     valueOf   // what was appended
+	appends                      int       // writes that did
+}
+
+// valueOf is where the value of an entry was written; nowhere if end is 0.
+type valueOf struct {
+	entry      string
+	put        bool
+	begin, end int
+}
+
+// call returns what is known of a call, which may be nothing yet.
+func (u *usual) call(id string) *valueOf {
+	for i := range u.calls {
+		if u.calls[i].entry == id {
+			return &u.calls[i]
+		}
+	}
+	u.calls = append(u.calls, valueOf{entry: id})
+	return &u.calls[len(u.calls)-1]
+}
+
+// survey finds out whether a commit is usual.
+func (e *encoder) survey(in *engine.Committed) {
+	e.usual = usual{calls: e.usual.calls[:0]}
+	if e.blunt || len(in.Writes) == 0 || in.Before == nil || in.After.Revision() != in.Before.Revision()+1 {
+		return
+	}
+	for i := range in.Writes {
+		w := &in.Writes[i]
+		switch key, op := w.Update.Key(), w.Update.Op(); {
+		case e.hidesWrite(w):
+			return
+		case key == toolCallsKey && (op == "put" || op == "delete"):
+			v := e.usual.call(w.Entry)
+			if v.put || engine.ToolCalls.ChangedAt(in.After, w.Entry) != in.After.Revision() {
+				return // more than one value
+			}
+			v.put = op == "put"
+		case key == transcriptKey && op == "append":
+			e.usual.transcript = true
+			e.usual.appends++
+		case key == lifecycleKey && op == "apply":
+			e.usual.lifecycle = true
+		case key == usageKey && op == "apply":
+			e.usual.usage = true
+		default:
+			return
+		}
+	}
+	e.usual.is = true
+}
+
 // changes writes what is different. What state.DeltaOf returns is JSON without white
 // space, whatever the codecs.
 func (e *encoder) changes(in *engine.Committed) {
 	begin, odd := len(e.out), e.odd
-	if e.usual(in) {
+	if e.usual.is && e.usualChanges(in) {
 		return
 	}
 	e.out, e.odd = e.out[:begin], odd
@@ -77,33 +138,45 @@ func (e *encoder) raw(j []byte) {
 	e.value(begin)
 }
 
-// usual writes the changes of a commit that wrote nothing but what the engine writes in
-// each step, and reports whether this is one. Its writes tell which keys those are, and
-// the codec of these keys is known: encoding/json.
-func (e *encoder) usual(in *engine.Committed) bool {
-	if e.blunt || len(in.Writes) == 0 || in.After.Revision() != in.Before.Revision()+1 {
-		return false
-	}
-	var lifecycle, transcript, usage bool
-	e.touched = e.touched[:0]
-	for i := range in.Writes {
-		w := &in.Writes[i]
-		switch key, op := w.Update.Key(), w.Update.Op(); {
-		case key == toolCallsKey && (op == "put" || op == "delete"):
-			if engine.ToolCalls.ChangedAt(in.After, w.Entry) != in.After.Revision() {
-				return false
-			}
-			e.touched = append(e.touched, w.Entry)
-		case key == transcriptKey && op == "append":
-			transcript = true
-		case key == lifecycleKey && op == "apply":
-			lifecycle = true
-		case key == usageKey && op == "apply":
-			usage = true
-		default:
+// given writes the argument of a write of a usual commit, which the state after it has,
+// and reports whether it did.
+func (e *encoder) given(name string, in *engine.Committed, w *engine.Write) bool {
+	switch key := w.Update.Key(); {
+	case key == toolCallsKey && w.Update.Op() == "put":
+		s, ok := engine.ToolCalls.Get(in.After, w.Entry)
+		if !ok {
 			return false
 		}
+		v := e.usual.call(w.Entry)
+		e.put(name)
+		if v.begin = len(e.out); e.callState(&s) {
+			v.end = len(e.out)
+			return true
+		}
+	case key == transcriptKey && e.usual.appends == 1:
+		is := engine.Transcript.Get(in.After)
+		n := is.Len() - engine.Transcript.Get(in.Before).Len()
+		v := &e.usual.messages
+		e.put(name)
+		if v.begin = len(e.out); e.tail(is, n) {
+			v.end = len(e.out)
+			return true
+		}
 	}
+	return false
+}
+
+// again writes what was written before, if it was.
+func (e *encoder) again(v valueOf) bool {
+	if v.end == 0 {
+		return false
+	}
+	e.out = append(e.out, e.out[v.begin:v.end]...)
+	return true
+}
+
+// usualChanges writes the changes of a usual commit, if it can.
+func (e *encoder) usualChanges(in *engine.Committed) bool {
 	n, sound := 0, true
 	part := func(key state.AnyKey, write func() bool) {
 		hidden := e.change(n, key.Name(), key.Scope(), 0)
@@ -112,17 +185,17 @@ func (e *encoder) usual(in *engine.Committed) bool {
 		e.put("}")
 		n++
 	}
-	if lifecycle {
+	if e.usual.lifecycle {
 		part(lifecycleKey, func() bool { return e.position(phase.RunLifecycle.Get(in.After)) })
 	}
-	if len(e.touched) > 0 {
+	if len(e.usual.calls) > 0 {
 		part(toolCallsKey, func() bool { return e.entries(in.Before, in.After) })
 	}
-	if transcript {
+	if e.usual.transcript {
 		part(transcriptKey, func() bool { return e.appended(in.Before, in.After) })
 	}
-	if usage {
-		part(usageKey, func() bool { return e.usage(engine.Usage.Get(in.After)) })
+	if e.usual.usage {
+		part(usageKey, func() bool { return e.tokens(engine.Usage.Get(in.After)) })
 	}
 	e.put("]")
 	return sound && !e.odd
@@ -156,20 +229,19 @@ func (e *encoder) entries(before, after *state.Snapshot) bool {
 		e.put(`null,"part":"reset"`)
 		return true
 	}
-	slices.Sort(e.touched)
-	e.touched = slices.Compact(e.touched)
+	slices.SortFunc(e.usual.calls, func(a, b valueOf) int { return strings.Compare(a.entry, b.entry) })
 	e.put("[")
 	n := 0
-	for _, id := range e.touched {
-		s, ok := engine.ToolCalls.Get(after, id)
+	for _, v := range e.usual.calls {
+		s, ok := engine.ToolCalls.Get(after, v.entry)
 		if !ok {
 			continue
 		}
 		e.comma(n)
 		e.put("[")
-		e.entry(id)
+		e.entry(v.entry)
 		e.put(",")
-		if !e.callState(&s) {
+		if !e.again(v) && !e.callState(&s) {
 			return false
 		}
 		e.put("]")
@@ -181,10 +253,10 @@ func (e *encoder) entries(before, after *state.Snapshot) bool {
 	}
 	e.put(`,"part":"entries","gone":[`)
 	n = 0
-	for _, id := range e.touched {
-		if engine.ToolCalls.Has(before, id) && !engine.ToolCalls.Has(after, id) {
+	for _, v := range e.usual.calls {
+		if engine.ToolCalls.Has(before, v.entry) && !engine.ToolCalls.Has(after, v.entry) {
 			e.comma(n)
-			e.entry(id)
+			e.entry(v.entry)
 			n++
 		}
 	}
@@ -205,20 +277,23 @@ var log = state.Key[state.List[inference.Message], []inference.Message](engine.T
 func (e *encoder) appended(before, after *state.Snapshot) bool {
 	was, held := log.Lookup(before)
 	is := log.Get(after)
-	extends, first := held && is.Extends(was), 0
-	if extends {
-		first = was.Len()
+	if !held || !is.Extends(was) {
+		return e.tail(is, is.Len())
 	}
+	ok := e.again(e.usual.messages) || e.tail(is, is.Len()-was.Len())
+	e.put(`,"part":"append"`)
+	return ok
+}
+
+// tail writes the last messages.
+func (e *encoder) tail(all state.List[inference.Message], n int) bool {
 	e.put("[")
-	for i, m := range is.Tail(is.Len() - first) {
-		e.comma(i - first)
+	for i, m := range all.Tail(n) {
+		e.comma(i - all.Len() + n)
 		if !e.message(&m) {
 			return false
 		}
 	}
 	e.put("]")
-	if extends {
-		e.put(`,"part":"append"`)
-	}
 	return true
 }

@@ -115,7 +115,7 @@ func (e *encoder) event(in engine.Event) {
 		e.calls(`,"tool_calls":`, in.ToolCalls)
 		e.maybe(`,"stop":`, string(in.Stop))
 		e.put(`,"usage":`)
-		e.usage(in.Usage)
+		e.tokens(in.Usage)
 		e.maybe(`,"error":`, in.Error)
 		e.took(in.Duration)
 	default:
@@ -179,6 +179,7 @@ func (e *encoder) committed(in *engine.Committed) {
 		e.odd = true // it was read, and may be anybody's
 		return
 	}
+	e.survey(in)
 	e.head(`{"type":"committed","seq":`, &in.Header)
 	e.maybe(`,"call":`, in.Call)
 	e.int(`,"round":`, int64(in.Round))
@@ -190,7 +191,7 @@ func (e *encoder) committed(in *engine.Committed) {
 		e.put("[")
 		for i := range in.Writes {
 			e.comma(i)
-			e.write(&in.Writes[i])
+			e.write(in, &in.Writes[i])
 		}
 		e.put("]")
 	}
@@ -205,17 +206,21 @@ func (e *encoder) comma(i int) {
 	}
 }
 
-func (e *encoder) write(w *engine.Write) {
+func (e *encoder) write(in *engine.Committed, w *engine.Write) {
 	e.text(`{"plugin":`, w.Plugin)
 	e.maybe(`,"hook":`, w.Hook)
 	e.text(`,"key":`, w.Key)
 	e.maybe(`,"entry":`, w.Entry)
 	e.text(`,"op":`, w.Op)
 	switch {
-	case e.hidesKey(w.Key) || e.hidesMember(w.Entry):
+	case e.hidesWrite(w):
 		e.put(`,"value":` + hiddenValue)
 	case w.Update.Op() != "":
-		e.argument(`,"value":`, w.Update)
+		begin, odd := len(e.out), e.odd
+		if !e.usual.is || !e.given(`,"value":`, in, w) || e.odd {
+			e.out, e.odd = e.out[:begin], odd
+			e.argument(`,"value":`, w.Update)
+		}
 	default:
 		e.maybeJSON(`,"value":`, w.Value)
 	}

@@ -54,7 +54,7 @@ func (e *encoder) known(arg any) bool {
 	case phase.LifecycleUpdate:
 		e.lifecycle(&v)
 	case inference.Usage:
-		e.usage(v)
+		e.tokens(v)
 	case engine.CallState:
 		return e.callState(&v)
 	case []inference.Message:
@@ -75,7 +75,7 @@ func argumentOf(u state.Update) (arg any, ok bool) {
 	return u.Arg(), true
 }
 
-func (e *encoder) usage(u inference.Usage) bool {
+func (e *encoder) tokens(u inference.Usage) bool {
 	begin := len(e.out)
 	e.some(`,"input_tokens":`, u.InputTokens)
 	e.some(`,"output_tokens":`, u.OutputTokens)

@@ -48,8 +48,13 @@ func Encoded(r Rules, all []engine.Event, check func(e engine.Event, quick, slow
 func Usual(r Rules, all []engine.Event) (n int) {
 	enc := newEncoder(r.censor())
 	for _, e := range all {
-		if c, ok := e.(engine.Committed); ok && enc.usual(&c) {
-			n++
+		if c, ok := e.(engine.Committed); ok {
+			enc.event(c)
+			begin := len(enc.out)
+			if enc.usual.is && enc.usualChanges(&c) {
+				n++
+			}
+			enc.out = enc.out[:begin]
 		}
 	}
 	return n

@@ -18,7 +18,7 @@ type entry struct {
 }
 
 // mostSpare is how many entries the memory that is kept has room for.
-const mostSpare = 1 << 10
+const mostSpare = 1 << 12
 
 // queue keeps events for a function, which gets them in order and in a goroutine that
 // is there only while there is something to do. Putting never waits.
