@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 
 	"github.com/ddd26017/fixpoint/engine"
@@ -13,8 +14,21 @@ import (
 // entry is an event that waits to be written down, or the end of the trace.
 type entry struct {
 	event engine.Event // nil for the end
-	mark  string       // the text of the mark that it tells of
-	lost  int          // events that were dropped before it
+	*aside
+}
+
+// aside is what few events have.
+type aside struct {
+	mark string // the text of the mark that the event tells of
+	lost int    // events that were dropped before it
+}
+
+// note returns what there is beside the event, to be changed.
+func (e *entry) note() *aside {
+	if e.aside == nil {
+		e.aside = &aside{}
+	}
+	return e.aside
 }
 
 // mostSpare is how many entries the memory that is kept has room for.
@@ -25,6 +39,7 @@ const mostSpare = 1 << 12
 type queue struct {
 	limit int
 	take  func(entry)
+	rest  func()      // is called when all that waited was taken
 	fault func(error) // is told when take panics or ends its goroutine
 
 	mu      sync.Mutex
@@ -61,7 +76,12 @@ func (q *queue) end() {
 }
 
 func (q *queue) add(in entry) {
-	in.lost, q.lost = q.lost, 0
+	if q.lost > 0 {
+		in.note().lost, q.lost = q.lost, 0
+	}
+	if n := len(q.waiting); n == cap(q.waiting) {
+		q.waiting = slices.Grow(q.waiting, max(n, 64))
+	}
 	q.waiting = append(q.waiting, in)
 	if !q.busy {
 		q.busy, q.idle = true, make(chan struct{})
@@ -91,6 +111,7 @@ func (q *queue) work(idle chan struct{}, rest []entry) {
 			rest[0], rest = entry{}, rest[1:]
 			q.take(in)
 		}
+		q.rest()
 		if rest, over = q.next(); over {
 			return
 		}
@@ -103,9 +124,9 @@ func (q *queue) miss(rest []entry) {
 	defer q.mu.Unlock()
 	switch {
 	case len(rest) > 0:
-		rest[0].lost++
+		rest[0].note().lost++
 	case len(q.waiting) > 0:
-		q.waiting[0].lost++
+		q.waiting[0].note().lost++
 	default:
 		q.lost++
 	}

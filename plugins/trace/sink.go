@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"sync"
 )
 
@@ -35,10 +36,11 @@ func (s *sink) put(piece []byte) { s.add(piece, false) }
 // must is put for a piece without which the rest is worth nothing.
 func (s *sink) must(piece []byte) { s.add(piece, true) }
 
-// add queues a piece, and lets the writer have a turn when there is much of them, so that
-// the memory of what was written is used again.
+// add queues a piece for the next flush. If there is much to write, the writer gets it and
+// a turn now, so that the memory of what was written is used again.
 func (s *sink) add(piece []byte, must bool) {
 	if s.enqueue(piece, must) {
+		s.flush()
 		runtime.Gosched()
 	}
 }
@@ -56,12 +58,21 @@ func (s *sink) enqueue(piece []byte, must bool) (much bool) {
 		s.queue = append(s.queue, s.notice(s.gap)...)
 	}
 	s.gap = 0
+	if len(s.queue) > 0 && len(s.queue)+len(piece) > cap(s.queue) {
+		s.queue = slices.Grow(s.queue, len(piece)+mostKept) // many will come
+	}
 	s.queue = append(s.queue, piece...)
-	if !s.busy {
+	return len(s.queue)/mostKept > before/mostKept
+}
+
+// flush has the writer write what is queued. Waking it costs more than many a piece.
+func (s *sink) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.busy && len(s.queue) > 0 {
 		s.busy, s.idle = true, make(chan struct{})
 		go s.write(s.idle)
 	}
-	return len(s.queue)/mostKept > before/mostKept
 }
 
 // lose notes that what n events would have come to is missing.

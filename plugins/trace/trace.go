@@ -100,7 +100,7 @@ func New(o Options) *Trace {
 	if o.Events <= 0 {
 		o.Events = DefaultEvents
 	}
-	t.queue = queue{limit: o.Events, take: t.take, fault: t.fault}
+	t.queue = queue{limit: o.Events, take: t.take, rest: t.flush, fault: t.fault}
 	open := func(name string, w io.Writer) *sink {
 		if w == nil {
 			return nil
@@ -152,7 +152,9 @@ func (t *Trace) Observe(e engine.Event) {
 	in := entry{event: e}
 	if e, ok := e.(engine.EffectFinished); ok && e.Effect == Mark.Name() {
 		t.mu.Lock()
-		in.mark = t.marks[e.ID]
+		if text, ok := t.marks[e.ID]; ok {
+			in.note().mark = text
+		}
 		delete(t.marks, e.ID)
 		t.mu.Unlock()
 	}
@@ -161,7 +163,9 @@ func (t *Trace) Observe(e engine.Event) {
 
 // take writes an event down, or that the trace ends.
 func (t *Trace) take(in entry) {
-	if in.lost > 0 {
+	if in.aside == nil {
+		in.aside = &nothing
+	} else {
 		t.lose(in.lost)
 	}
 	if in.event == nil {
@@ -193,6 +197,15 @@ func (t *Trace) take(in entry) {
 	if t.text != nil || t.chrome != nil {
 		t.marked = t.censor.text(in.mark)
 		t.walk(e)
+	}
+}
+
+var nothing aside
+
+// flush has the writers write what they have.
+func (t *Trace) flush() {
+	for _, s := range t.sinks {
+		s.flush()
 	}
 }
 
