@@ -48,7 +48,8 @@ func DeltaOf(before, after *Snapshot) (Delta, error) {
 		if d.transient || was == is {
 			continue
 		}
-		e := DeltaEntry{DumpEntry: DumpEntry{Name: d.name, Scope: d.scope, Version: d.version}}
+		out.Entries = append(out.Entries, DeltaEntry{DumpEntry: DumpEntry{Name: d.name, Scope: d.scope, Version: d.version}})
+		e := &out.Entries[len(out.Entries)-1]
 		_, err := guard(d.name, func() (_ struct{}, err error) {
 			switch {
 			case !holds(is):
@@ -56,14 +57,13 @@ func DeltaOf(before, after *Snapshot) (Delta, error) {
 			case !holds(was):
 				e.Raw, err = d.impl.encode(is)
 			default:
-				err = d.impl.delta(was, is, &e)
+				err = d.impl.delta(was, is, e)
 			}
 			return struct{}{}, err
 		})
 		if err != nil {
 			return Delta{}, fmt.Errorf("state: cannot encode key %q: %w", d.name, err)
 		}
-		out.Entries = append(out.Entries, e)
 	}
 	for _, e := range before.kept { // of keys that nobody registered; they come with imports only, but a reset of their scope takes them
 		if _, found := slices.BinarySearchFunc(after.kept, e, byName); !found {
