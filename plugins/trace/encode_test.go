@@ -1,12 +1,15 @@
 package trace_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,14 +51,26 @@ func (c *chance) json() inference.JSON {
 		"{not json <b>", `{"h":"<b>&"}`, `{"password":"x","n":"\u0074"}`, "[\"\u2028\"]", `{"my-Token":{"deep":[]}}`, `"hunter22"`, `["ghp_`+inference.JSON(strings.Repeat("a", 36))+`"]`, "[12345678]", "")
 }
 
-// event returns an event of the type with every field set at random.
-func (c *chance) event(typ string) engine.Event {
-	zero, err := engine.UnmarshalEvent(fmt.Appendf(nil, `{"type":%q}`, typ))
-	require.NoError(c.t, err)
-	v := reflect.New(reflect.TypeOf(zero)).Elem()
-	c.fill(v)
-	return v.Interface().(engine.Event)
+// events returns one of each event with every field set at random.
+func (c *chance) events() (all []engine.Event) {
+	for _, typ := range eventTypes() {
+		v := reflect.New(typ).Elem()
+		c.fill(v)
+		all = append(all, v.Interface().(engine.Event))
+	}
+	return all
 }
+
+var eventTypes = sync.OnceValue(func() (all []reflect.Type) {
+	for _, name := range engine.EventTypes() {
+		zero, err := engine.UnmarshalEvent(fmt.Appendf(nil, `{"type":%q}`, name))
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, reflect.TypeOf(zero))
+	}
+	return all
+})
 
 func (c *chance) fill(v reflect.Value) {
 	switch at := v.Addr().Interface().(type) {
@@ -151,7 +166,8 @@ func (c *chance) commit() {
 			number.With(c.IntN(99)), own.With(c.IntN(99)), text.With(c.text()), flag.With(c.IntN(2) == 0), count.With(int64(c.IntN(99))),
 			list.Append(c.text(), map[string]any{c.text(): c.text()}), table.Put(c.text(), random[engine.CallState](c)), set.Add(c.text()), set.Remove(c.text()),
 			messages.Append(random[inference.Message](c), random[inference.Message](c)), usage.With(random[inference.Usage](c)), table.Delete(c.text()), text.Reset(),
-			some.With(pick(c, []any{nil, 1.5, []string{c.text()}}, any(func() {}), any(map[string]string{"authorization": "x"}))),
+			some.With(pick[any](c, []any{nil, 1.5, []string{c.text()}}, func() {}, map[string]string{"authorization": "x"}, math.NaN(), math.Inf(-1), math.MaxFloat64, uint64(math.MaxUint64),
+				json.Number("1e400"), json.RawMessage("{"), json.RawMessage(nil), map[string]any(nil), map[string]any{}, []byte(nil), []string{}, &c.odd, [2]any{})),
 			phase.RunLifecycle.With(phase.LifecycleUpdate{Step: c.IntN(9), Detail: c.text()}),
 		}
 		c.writes = append(c.writes, now...)
@@ -171,6 +187,14 @@ func (c *chance) commit() {
 // The lines are those that engine.MarshalEvent and a walk by the rules make of detailed
 // events, whatever the event, and those of a step's usual ones are made in the short way.
 func TestEncoderIsDetailed(t *testing.T) {
+	stories := make([][]engine.Event, 18)
+	for i := range stories {
+		c := &chance{Rand: rand.New(rand.NewPCG(uint64(i), 2)), t: t, odd: i%3 > 0}
+		c.commit()
+		for range 3 {
+			stories[i] = append(stories[i], c.events()...)
+		}
+	}
 	for name, rules := range map[string]trace.Rules{
 		"default": {}, "bare": {Bare: true}, "members": {Bare: true, Members: []string{"content", "a", "status", "text"}}, "keys": {Keys: []string{"t*", "own"}},
 		"short": {MaxValue: 60, MaxElement: 30, MaxEvent: 600}, "chunks": {Chunks: true}, "secrets": {Secrets: []string{"hunter22", "12345678"}},
@@ -178,19 +202,13 @@ func TestEncoderIsDetailed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			known, clear := map[string]int{}, 0
-			for seed := range uint64(encodedSeeds) {
-				c := &chance{Rand: rand.New(rand.NewPCG(seed, 2)), t: t, odd: seed%3 > 0}
-				c.commit()
-				var events []engine.Event
-				for range 3 {
-					for _, typ := range engine.EventTypes() {
-						events = append(events, c.event(typ))
-					}
-				}
+			for i, events := range stories {
 				trace.Encoded(rules, events, func(e engine.Event, quick, slow []byte, err error, ok, alone bool) {
 					require.NoError(t, err)
-					require.Equal(t, string(slow), string(quick))
-					if ok && !c.odd {
+					if !bytes.Equal(slow, quick) {
+						require.Equal(t, string(slow), string(quick))
+					}
+					if ok && i%3 == 0 {
 						known[e.Type()]++
 					}
 					if alone {
@@ -199,11 +217,11 @@ func TestEncoderIsDetailed(t *testing.T) {
 				})
 			}
 			require.Len(t, known, 16, "%v", known)
-			require.Greater(t, known["committed"], 20)
+			require.Greater(t, known["committed"], 5)
 			if len(rules.Secrets)+len(rules.Texts)+rules.MaxElement > 0 {
 				require.Zero(t, clear) // there is something to look for in each, or each is too long to be sure
 			} else {
-				require.Greater(t, clear, 100)
+				require.Greater(t, clear, 30)
 			}
 		})
 	}
