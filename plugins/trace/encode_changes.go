@@ -31,11 +31,14 @@ type usual struct {
 	appends                      int       // writes that did
 }
 
-// valueOf is where the value of an entry was written; nowhere if end is 0.
+// mostCalls is how many calls of a usual commit are touched.
+const mostCalls = 32
+
+// valueOf is where the value of an entry was written.
 type valueOf struct {
 	entry      string
-	put        bool
-	begin, end int
+	put        bool // and not only deleted
+	begin, end int  // in the line; end is 0 if it was not written
 }
 
 // call returns what is known of a call, which may be nothing yet.
@@ -62,8 +65,8 @@ func (e *encoder) survey(in *engine.Committed) {
 			return
 		case key == toolCallsKey && (op == "put" || op == "delete"):
 			v := e.usual.call(w.Entry)
-			if v.put || engine.ToolCalls.ChangedAt(in.After, w.Entry) != in.After.Revision() {
-				return // more than one value
+			if v.put || len(e.usual.calls) > mostCalls || engine.ToolCalls.ChangedAt(in.After, w.Entry) != in.After.Revision() {
+				return // more than one value, or more calls than can be looked through each time
 			}
 			v.put = op == "put"
 		case key == transcriptKey && op == "append":
