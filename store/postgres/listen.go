@@ -172,9 +172,6 @@ func (e *ear) listen(ctx context.Context) (connected bool, err error) {
 		defer cancel()
 		_ = conn.Close(ended)
 	}()
-	if err := e.journal.prepare(ctx, conn); err != nil {
-		return false, err
-	}
 	known := map[string]bool{}
 	var p puzzle
 	for {

@@ -200,14 +200,15 @@ func (j *Journal) configure(config *pgxpool.Config, o Options) *pgxpool.Config {
 	if c.ConnConfig.ConnectTimeout == 0 {
 		c.ConnConfig.ConnectTimeout = connectTimeout
 	}
-	theirs, theirNotice := c.AfterConnect, c.ConnConfig.OnNotice
-	c.AfterConnect = func(ctx context.Context, conn *pgx.Conn) error {
-		if theirs != nil {
-			if err := theirs(ctx, conn); err != nil {
+	theirs, theirNotice := c.ConnConfig.ValidateConnect, c.ConnConfig.OnNotice
+	c.ConnConfig.ValidateConnect = j.prepare
+	if theirs != nil {
+		c.ConnConfig.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error {
+			if err := j.prepare(ctx, conn); err != nil {
 				return err
 			}
+			return theirs(ctx, conn)
 		}
-		return j.prepare(ctx, conn)
 	}
 	c.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheStatement
 	c.ConnConfig.OnNotice = onNotice

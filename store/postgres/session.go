@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,20 +18,21 @@ import (
 // oldestServer is the oldest version that has all that the statements use.
 const oldestServer = 130000
 
-// session prepares a connection: what the statements rely on must not depend on how the
-// role or the database is set up. It returns what an acknowledgement means there.
+// sessionSQL prepares a connection: what the statements rely on must not depend on how the
+// role or the database is set up. It returns what an acknowledgement means there. The level
+// of synchronous_commit that is wanted stands for the at sign.
 //
 // The plans are forced to go by the indexes, because a plan that was good for an empty queue
 // is kept, and would be used when the queue is long.
 const sessionSQL = `SELECT
     pg_is_in_recovery(),
-    current_setting('transaction_read_only') = 'on',
-    current_setting('server_version_num')::integer,
-    current_setting('fsync') = 'on',
-    current_setting('full_page_writes') = 'on',
+    current_setting('transaction_read_only'),
+    current_setting('server_version_num'),
+    current_setting('fsync'),
+    current_setting('full_page_writes'),
     current_setting('synchronous_standby_names'),
     set_config('synchronous_commit', CASE
-        WHEN $1::text <> '' THEN $1::text
+        WHEN '@' <> '' THEN '@'
         WHEN current_setting('synchronous_commit') = 'remote_apply' THEN 'remote_apply'
         ELSE 'on' END, false),
     set_config('default_transaction_isolation', 'read committed', false),
@@ -46,6 +48,9 @@ const sessionSQL = `SELECT
     set_config('enable_mergejoin', 'off', false),
     set_config('jit', 'off', false)`
 
+// identitySQL asks which database cluster this is, and on which timeline.
+const identitySQL = `SELECT (pg_control_system()).system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)`
+
 // settings are those of a server that say what an acknowledgement means.
 type settings struct {
 	recovery, readOnly bool
@@ -53,6 +58,19 @@ type settings struct {
 	fsync, fullPages   bool
 	standbyNames       string
 	commit             string // synchronous_commit of the session
+}
+
+// readSettings reads the answer to sessionSQL.
+func readSettings(row [][]byte) (s settings, err error) {
+	if len(row) < 7 {
+		return s, fmt.Errorf("postgres: the server answered with %d settings", len(row))
+	}
+	on := func(i int) bool { return string(row[i]) == "on" || string(row[i]) == "t" }
+	s = settings{recovery: on(0), readOnly: on(1), fsync: on(3), fullPages: on(4), standbyNames: string(row[5]), commit: string(row[6])}
+	if s.version, err = strconv.Atoi(string(row[2])); err != nil {
+		return s, fmt.Errorf("postgres: the server has the version %q: %w", row[2], err)
+	}
+	return s, nil
 }
 
 // check refuses a server that cannot be written to, or is too old.
@@ -81,14 +99,14 @@ func (s settings) caps(maxBytes int) store.Caps {
 // server remembers what connections have found.
 type server struct {
 	mu       sync.Mutex
-	id       int64  // of the database cluster; 0: unknown
+	id       uint64 // of the database cluster; 0: unknown
 	timeline uint64 // the newest that was seen
 	caps     atomic.Pointer[store.Caps]
 }
 
 // see refuses another database cluster than before, and one that is on an older timeline:
 // that is a primary which another one has replaced.
-func (s *server) see(id int64, timeline uint64) error {
+func (s *server) see(id, timeline uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
@@ -101,19 +119,18 @@ func (s *server) see(id int64, timeline uint64) error {
 	return nil
 }
 
-// prepare makes a new connection ready, for the pool and for the one that listens.
-func (j *Journal) prepare(ctx context.Context, conn *pgx.Conn) error {
-	var s settings
-	var ignored string
-	row := conn.QueryRow(ctx, sessionSQL, pgx.QueryExecModeExec, j.commit)
-	targets := []any{&s.recovery, &s.readOnly, &s.version, &s.fsync, &s.fullPages, &s.standbyNames, &s.commit}
-	for len(targets) < 19 {
-		targets = append(targets, &ignored)
-	}
-	if err := row.Scan(targets...); err != nil {
+// prepare makes a new connection ready, for the pool and for the one that listens. An error
+// makes the driver try the next host.
+func (j *Journal) prepare(ctx context.Context, conn *pgconn.PgConn) error {
+	row, err := ask(ctx, conn, strings.ReplaceAll(sessionSQL, "@", j.commit))
+	if err != nil {
 		return fmt.Errorf("postgres: prepare a session: %w", err)
 	}
-	if err := s.check(); err != nil {
+	s, err := readSettings(row)
+	if err == nil {
+		err = s.check()
+	}
+	if err != nil {
 		return err
 	}
 	id, timeline, err := identity(ctx, conn)
@@ -125,26 +142,41 @@ func (j *Journal) prepare(ctx context.Context, conn *pgx.Conn) error {
 	}
 	caps := s.caps(j.maxBytes)
 	j.server.caps.Store(&caps)
-	conn.PgConn().CustomData()[warningsKey] = new(warnings)
+	conn.CustomData()[warningsKey] = new(warnings)
 	return nil
+}
+
+// ask runs a statement that has one row for an answer, as text.
+func ask(ctx context.Context, conn *pgconn.PgConn, sql string) ([][]byte, error) {
+	results, err := conn.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, err
+	}
+	if len(results) != 1 || len(results[0].Rows) != 1 {
+		return nil, errors.New("the server did not answer with one row")
+	}
+	return results[0].Rows[0], nil
 }
 
 // identity returns which database cluster this is and on which timeline, or zeros where
 // the role may not know.
-func identity(ctx context.Context, conn *pgx.Conn) (id int64, timeline uint64, err error) {
-	var line string
-	err = conn.QueryRow(ctx, "SELECT (pg_control_system()).system_identifier, substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)",
-		pgx.QueryExecModeExec).Scan(&id, &line)
+func identity(ctx context.Context, conn *pgconn.PgConn) (id, timeline uint64, err error) {
+	row, err := ask(ctx, conn, identitySQL)
 	var answer *pgconn.PgError
 	if errors.As(err, &answer) && answer.SeverityUnlocalized == "ERROR" {
 		return 0, 0, nil
 	}
+	if err == nil && len(row) != 2 {
+		err = fmt.Errorf("the server answered with %d columns", len(row))
+	}
+	if err == nil {
+		id, err = strconv.ParseUint(string(row[0]), 10, 64)
+	}
+	if err == nil {
+		timeline, err = strconv.ParseUint(string(row[1]), 16, 32)
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("postgres: prepare a session: %w", err)
-	}
-	timeline, err = strconv.ParseUint(line, 16, 32)
-	if err != nil {
-		return 0, 0, fmt.Errorf("postgres: the server has the timeline %q: %w", line, err)
 	}
 	return id, timeline, nil
 }

@@ -52,7 +52,7 @@ func (j *Journal) Status(ctx context.Context) (Status, error) {
 		if err != nil {
 			return err
 		}
-		if _, s.Timeline, err = identity(ctx, conn); err != nil {
+		if _, s.Timeline, err = identity(ctx, conn.PgConn()); err != nil {
 			return err
 		}
 		rows, err := conn.Query(ctx, "SELECT coalesce(application_name, ''), coalesce(state, ''), coalesce(sync_state, '') FROM pg_stat_replication ORDER BY 1")

@@ -325,25 +325,40 @@ func (s *Server) Standby(ctx context.Context) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = standby.tool(ctx, "pg_basebackup", "--pgdata", standby.data(), "--host", s.dir, "--port", port, "--username", "fixpoint",
-		"--wal-method", "stream", "--checkpoint", "fast", "--no-sync")
-	if err == nil {
-		err = standby.configure(s.options.Settings)
-	}
-	if err == nil {
-		err = standby.write("standby.conf", fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=fixpoint application_name=\"%s\"'\nhot_standby = on\n",
-			s.dir, port, standby.name), "\ninclude_if_exists 'standby.conf'\n")
-	}
-	if err == nil {
-		err = standby.put(filepath.Join(standby.data(), "standby.signal"), "")
-	}
-	if err == nil {
-		err = standby.Run(ctx)
-	}
-	if err != nil {
+	if err := standby.Follow(ctx, s); err != nil {
 		return nil, errors.Join(err, standby.Close())
 	}
 	return standby, nil
+}
+
+// Follow makes a server that does not run a standby of another one, with a copy of its data,
+// and starts it. Its own data are gone.
+func (s *Server) Follow(ctx context.Context, primary *Server) error {
+	s.mu.Lock()
+	running := s.process != nil
+	s.mu.Unlock()
+	if running {
+		return errors.New("postgrestest: the server runs; kill or stop it first")
+	}
+	if err := os.RemoveAll(s.data()); err != nil {
+		return fmt.Errorf("postgrestest: %w", err)
+	}
+	err := s.tool(ctx, "pg_basebackup", "--pgdata", s.data(), "--host", primary.dir, "--port", port, "--username", "fixpoint",
+		"--wal-method", "stream", "--checkpoint", "fast", "--no-sync")
+	if err == nil {
+		err = s.configure(s.options.Settings)
+	}
+	if err == nil {
+		err = s.write("standby.conf", fmt.Sprintf("primary_conninfo = 'host=%s port=%s user=fixpoint application_name=%s'\nhot_standby = on\n",
+			primary.dir, port, s.name), "\ninclude_if_exists 'standby.conf'\n")
+	}
+	if err == nil {
+		err = s.put(filepath.Join(s.data(), "standby.signal"), "")
+	}
+	if err == nil {
+		err = s.Run(ctx)
+	}
+	return err
 }
 
 // Promote makes a standby the primary.
@@ -376,6 +391,31 @@ func (s *Server) Kill() error {
 		}
 		return syscall.Kill(p.pid, syscall.SIGKILL)
 	})
+}
+
+// KillBackend kills one of the processes that serve connections, chosen by a number, which
+// makes the server break off all the others and recover. It returns false when there is none.
+func (s *Server) KillBackend(n int) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return false, errors.New("postgrestest: the server does not run")
+	}
+	out, err := exec.Command("ps", "-A", "-o", "pid=", "-o", "ppid=", "-o", "args=").Output()
+	if err != nil {
+		return false, fmt.Errorf("postgrestest: ps: %w", err)
+	}
+	var backends []int
+	for line := range strings.Lines(string(out)) {
+		var pid, of int
+		if k, _ := fmt.Sscan(line, &pid, &of); k == 2 && of == s.process.pid && strings.Contains(line, " fixpoint postgres ") {
+			backends = append(backends, pid)
+		}
+	}
+	if len(backends) == 0 {
+		return false, nil
+	}
+	return true, syscall.Kill(backends[n%len(backends)], syscall.SIGKILL)
 }
 
 // Stop ends the server as an administrator does, who breaks off what runs.
