@@ -255,6 +255,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if s.process != nil {
 		return nil
 	}
+	// A server that was killed has left it behind, and it says that all is ready.
+	if err := os.Remove(filepath.Join(s.data(), "postmaster.pid")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return fmt.Errorf("postgrestest: %w", err)
+	}
 	log := &tail{also: s.options.Log}
 	// The shell ends the server when the pipe is closed, which happens when this process ends.
 	const script = `"$@" & server=$!; (read -r _; kill -QUIT $server) 2>/dev/null <&3 & wait $server`
@@ -386,10 +390,20 @@ func (s *Server) Kill() error {
 		if err := syscall.Kill(p.pid, syscall.SIGSTOP); err != nil {
 			return err
 		}
-		for _, child := range children(p.pid) {
+		all := children(p.pid)
+		for _, child := range all {
 			_ = syscall.Kill(child, syscall.SIGKILL) // it may have ended meanwhile
 		}
-		return syscall.Kill(p.pid, syscall.SIGKILL)
+		if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
+			return err
+		}
+		// One that is still in the middle of a write must not meet the next server.
+		for _, child := range all {
+			for syscall.Kill(child, 0) == nil {
+				time.Sleep(time.Millisecond)
+			}
+		}
+		return nil
 	})
 }
 
