@@ -123,7 +123,9 @@ type writer struct {
 	load *load
 }
 
-func (w writer) Append(ctx context.Context, c store.Commit) (uint64, error) { return w.load.Append(ctx, c) }
+func (w writer) Append(ctx context.Context, c store.Commit) (uint64, error) {
+	return w.load.Append(ctx, c)
+}
 
 // deliver claims and settles effects until ctx ends.
 func (l *load) deliver(ctx context.Context, worker string, limit int, ttl time.Duration) (n int, err error) {

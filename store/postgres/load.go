@@ -190,6 +190,9 @@ func (j *Journal) image(id string, head row, rows []row) (store.Image, error) {
 				image.LastID, named = *r.ID, true
 				continue
 			}
+			if revision > image.Revision {
+				return damage("records", revision, "the record is newer than the row of the thread")
+			}
 			if revision != next {
 				return damage("records", next, "the record is missing")
 			}

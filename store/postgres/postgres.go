@@ -265,7 +265,8 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 func (j *Journal) Caps() store.Caps { return *j.server.caps.Load() }
 
 // Close lets the calls that are under way come to an end for some seconds, and then
-// breaks them off. A second call returns store.ErrClosed.
+// breaks them off. It does not wait for a server that does not answer. A second call returns
+// store.ErrClosed.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -281,15 +282,25 @@ func (j *Journal) Close() error {
 		j.calls.Wait()
 		close(ended)
 	}()
-	patience := time.NewTimer(closePatience)
-	defer patience.Stop()
-	select {
-	case <-ended:
-	case <-patience.C:
-	}
+	await(ended, closePatience)
 	j.stop(errClosed())
 	<-ended
 	j.ear.close()
-	j.pool.Close()
+	left := make(chan struct{})
+	go func() {
+		j.pool.Close()
+		close(left)
+	}()
+	await(left, closePatience)
 	return nil
+}
+
+// await waits for a channel to be closed, but not longer than d.
+func await(ended <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
 }
