@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/store"
@@ -77,8 +78,12 @@ func open(t testing.TB, dsn string, o postgres.Options) *postgres.Journal {
 // Capability B6, B7: the store half, on Postgres.
 func TestConformance(t *testing.T) {
 	t.Parallel()
+	killer, err := pgxpool.New(t.Context(), shared.DSN())
+	require.NoError(t, err)
+	t.Cleanup(killer.Close)
 	storetest.Run(t, func(t *testing.T) storetest.Fixture {
-		o := postgres.Options{Schema: newSchema(), MaxBytes: 1 << 20}
+		schema := newSchema()
+		o := postgres.Options{Schema: schema, Application: schema, MaxBytes: 1 << 20}
 		journal := open(t, shared.DSN(), o)
 		return storetest.Fixture{
 			Journal: journal,
@@ -91,7 +96,11 @@ func TestConformance(t *testing.T) {
 				cmd := exec.CommandContext(ctx, os.Args[0])
 				cmd.Env = append(os.Environ(), childDSN+"="+shared.DSN(), childSchema+"="+o.Schema)
 				cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, os.Stderr
+				cmd.WaitDelay = time.Second
 				return cmd.Run()
+			},
+			Break: func() {
+				_, _ = killer.Exec(context.Background(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1", schema)
 			},
 		}
 	})
