@@ -191,13 +191,16 @@ func (l *load) run(t *testing.T, n int, harm func(ctx context.Context, i int)) {
 	})
 	began := time.Now()
 	for i := 0; i < n && ctx.Err() == nil; i++ {
-		for enough := l.acked() + 100; l.acked() < enough && ctx.Err() == nil; {
+		for enough := l.acked() + 200; l.acked() < enough && ctx.Err() == nil; {
 			pause(ctx, time.Millisecond)
 		}
-		pause(ctx, rand.N(50*time.Millisecond))
+		pause(ctx, rand.N(200*time.Millisecond))
 		harm(ctx, i)
+		if i%10 == 9 {
+			t.Logf("harm=%d acked=%d took=%s", i+1, l.acked(), time.Since(began).Round(time.Second))
+		}
 	}
-	for enough := l.acked() + 100; l.acked() < enough && ctx.Err() == nil; {
+	for enough := l.acked() + 200; l.acked() < enough && ctx.Err() == nil; {
 		pause(ctx, time.Millisecond)
 	}
 	took := time.Since(began)

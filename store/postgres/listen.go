@@ -25,6 +25,7 @@ type ear struct {
 	closed  bool
 	topics  map[string]*topic  // by channel
 	stopNow context.CancelFunc // ends the wait for a notice
+	failure error              // of the last attempt to connect
 }
 
 // topic is what somebody listens to.
@@ -80,7 +81,9 @@ func (j *Journal) Listen(ctx context.Context, name string) (<-chan []byte, error
 	case <-j.closing:
 		err = errClosed()
 	case <-patience.C:
-		err = errors.New("postgres: listen: the server cannot be reached")
+		e.mu.Lock()
+		err = fmt.Errorf("postgres: listen: the server does not answer: %w", errors.Join(e.failure))
+		e.mu.Unlock()
 	}
 	cancel()
 	e.drop(channel)
@@ -145,9 +148,9 @@ func (e *ear) run() {
 	pause := time.Millisecond
 	for ctx.Err() == nil {
 		connected, err := e.listen(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
+		e.mu.Lock()
+		e.failure = err
+		e.mu.Unlock()
 		if connected {
 			pause = time.Millisecond
 		}

@@ -29,7 +29,8 @@ const (
 
 	// The record of the snapshot's own revision comes too: it has the commit's id.
 	loadAtSQL = `WITH t AS MATERIALIZED (
-			SELECT t.*, coalesce((SELECT max(s.revision) FROM {s}.snapshots s WHERE s.thread = $1 AND s.revision <= $2), 0) AS at
+			SELECT t.*, coalesce((SELECT s.revision FROM {s}.snapshots s WHERE s.thread = $1 AND s.revision <= $2
+				ORDER BY s.revision DESC LIMIT 1), 0) AS at
 			FROM {s}.threads t WHERE t.thread = $1 AND t.first <= $2 AND t.revision >= $2)
 		SELECT 0::integer, $2::bigint, t.epoch, NULL::uuid, t.at, 0::integer, NULL::bytea, NULL::integer, t.first FROM t
 		UNION ALL

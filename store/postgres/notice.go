@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -105,7 +104,7 @@ func (j *Journal) Notify(ctx context.Context, topic string, data []byte) error {
 	}
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // never fails
-	parts := encodeNotice(binary.BigEndian.Uint64(id[:]), topic, bytes.Clone(data))
+	parts := encodeNotice(binary.BigEndian.Uint64(id[:]), topic, data)
 	channel := channelOf(j.schema, topic)
 	err := j.call(ctx, noticing, func(ctx context.Context, conn *pgx.Conn) error {
 		_, err := conn.Exec(ctx, j.sql.notify, channel, parts)

@@ -13,12 +13,16 @@ import (
 
 const (
 	// What has come due moves to the index that claims read, some at a time. All of a thread
-	// goes together, so that what is older is not handed out later.
-	promoteSQL = `UPDATE {s}.effects SET state = 0 WHERE (thread, revision, idx) IN (
-			SELECT e.thread, e.revision, e.idx FROM {s}.effects e
-			WHERE e.lane = $1 AND e.state IN (1, 2) AND e.due <= now() AND e.thread IN (
-				SELECT d.thread FROM {s}.effects d WHERE d.lane = $1 AND d.state IN (1, 2) AND d.due <= now() ORDER BY d.due LIMIT 1000)
-			FOR UPDATE SKIP LOCKED)`
+	// goes together, so that what is older is not handed out later. The sum keeps the server
+	// from looking for a thread among all that is due.
+	promoteSQL = `WITH threads AS MATERIALIZED (
+			SELECT DISTINCT d.thread FROM (
+				SELECT thread FROM {s}.effects WHERE lane = $1 AND state IN (1, 2) AND due <= now() ORDER BY due LIMIT 1000) d),
+		due AS MATERIALIZED (
+			SELECT e.thread, e.revision, e.idx FROM threads t, LATERAL (
+				SELECT thread, revision, idx FROM {s}.effects
+				WHERE thread = t.thread AND lane = $1 AND state + 0 IN (1, 2) AND due <= now() FOR UPDATE SKIP LOCKED) e)
+		UPDATE {s}.effects e SET state = 0 FROM due d WHERE e.thread = d.thread AND e.revision = d.revision AND e.idx = d.idx`
 
 	claimSQL = `WITH free AS MATERIALIZED (
 			SELECT thread, revision, idx FROM {s}.effects WHERE lane = $1 AND state = 0 ORDER BY seq LIMIT $2 FOR UPDATE SKIP LOCKED),

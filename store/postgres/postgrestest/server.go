@@ -261,7 +261,7 @@ func (s *Server) Run(ctx context.Context) error {
 	}
 	log := &tail{also: s.options.Log}
 	// The shell ends the server when the pipe is closed, which happens when this process ends.
-	const script = `"$@" & server=$!; (read -r _; kill -QUIT $server) 2>/dev/null <&3 & wait $server`
+	const script = `"$@" & server=$!; (read -r _; kill -QUIT $server) <&3 >/dev/null 2>&1 & watch=$!; wait $server; kill $watch`
 	cmd, err := s.command(context.WithoutCancel(ctx), "/bin/sh", "-c", script, "sh", filepath.Join(s.options.Binaries, "postgres"), "-D", s.data())
 	if err != nil {
 		return err
