@@ -30,7 +30,8 @@ type Options struct {
 	User string
 	// Settings are added to postgresql.conf.
 	Settings map[string]string
-	// Log is where the servers write; nil: their last lines are in errors only.
+	// Log is where the servers write, at the same time; nil: their last lines are in errors
+	// only.
 	Log io.Writer
 }
 
