@@ -179,6 +179,9 @@ func (j *Journal) run(ctx context.Context, conn *pgx.Conn, do step) (outcome, er
 		j.pool.Reset()
 	case conn.IsClosed():
 		j.failed.Store(time.Now().UnixNano())
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			j.pool.Reset() // the server may be cut off, and then the others hang as well
+		}
 	}
 	return what, err
 }

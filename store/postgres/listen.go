@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/ddd26017/fixpoint/store/internal/notices"
 )
@@ -16,7 +17,7 @@ import (
 // ear is the one connection that hears all notices of a store.
 type ear struct {
 	journal *Journal
-	config  *pgx.ConnConfig
+	config  *pgxpool.Config
 	board   notices.Board
 	wake    chan struct{} // tells the goroutine that the topics have changed
 	done    chan struct{} // closed when the goroutine has ended; nil: there is none yet
@@ -41,7 +42,7 @@ const (
 	earAttempts = 500 * time.Millisecond // the longest pause between attempts to connect
 )
 
-func (e *ear) init(j *Journal, config *pgx.ConnConfig) {
+func (e *ear) init(j *Journal, config *pgxpool.Config) {
 	e.journal, e.config = j, config
 	e.wake = make(chan struct{}, 1)
 	e.topics = map[string]*topic{}
@@ -82,7 +83,7 @@ func (j *Journal) Listen(ctx context.Context, name string) (<-chan []byte, error
 		err = errClosed()
 	case <-patience.C:
 		e.mu.Lock()
-		err = fmt.Errorf("postgres: listen: the server does not answer: %w", errors.Join(e.failure))
+		err = errors.Join(errors.New("postgres: listen: the server does not answer"), e.failure)
 		e.mu.Unlock()
 	}
 	cancel()
@@ -166,7 +167,13 @@ func (e *ear) run() {
 
 // listen makes a connection and hears notices until it breaks.
 func (e *ear) listen(ctx context.Context) (connected bool, err error) {
-	conn, err := pgx.ConnectConfig(ctx, e.config.Copy())
+	config := e.config.ConnConfig.Copy()
+	if e.config.BeforeConnect != nil {
+		if err := e.config.BeforeConnect(ctx, config); err != nil {
+			return false, err
+		}
+	}
+	conn, err := pgx.ConnectConfig(ctx, config)
 	if err != nil {
 		return false, err
 	}
@@ -175,6 +182,11 @@ func (e *ear) listen(ctx context.Context) (connected bool, err error) {
 		defer cancel()
 		_ = conn.Close(ended)
 	}()
+	if e.config.AfterConnect != nil {
+		if err := e.config.AfterConnect(ctx, conn); err != nil {
+			return false, err
+		}
+	}
 	known := map[string]bool{}
 	var p puzzle
 	for {

@@ -218,6 +218,9 @@ func (j *Journal) configure(config *pgxpool.Config, o Options) *pgxpool.Config {
 			theirNotice(conn, n)
 		}
 	}
+	if c.PingTimeout == 0 {
+		c.PingTimeout = connectTimeout
+	}
 	if c.ShouldPing == nil {
 		// When one connection broke the others may be broken as well.
 		c.ShouldPing = func(_ context.Context, p pgxpool.ShouldPingParams) bool {
@@ -246,7 +249,7 @@ func (j *Journal) connect(ctx context.Context, config *pgxpool.Config, only bool
 		return err
 	}
 	j.pool = pool
-	j.ear.init(j, config.ConnConfig)
+	j.ear.init(j, config)
 	return nil
 }
 
