@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 	"github.com/stretchr/testify/require"
 
@@ -344,6 +345,34 @@ func TestListenerConnectsAgain(t *testing.T) {
 			break
 		}
 	}
+}
+
+// The hooks of a pool's configuration are for the connection that listens too.
+func TestHooks(t *testing.T) {
+	t.Parallel()
+	config, err := pgxpool.ParseConfig(shared.DSN() + " user=nobody pool_max_conns=1")
+	require.NoError(t, err)
+	var before, after, notices atomic.Int64
+	config.BeforeConnect = func(_ context.Context, c *pgx.ConnConfig) error {
+		before.Add(1)
+		c.User = "fixpoint"
+		return nil
+	}
+	config.AfterConnect = func(context.Context, *pgx.Conn) error {
+		after.Add(1)
+		return nil
+	}
+	config.ConnConfig.OnNotice = func(*pgconn.PgConn, *pgconn.Notice) { notices.Add(1) }
+	j, err := postgres.New(t.Context(), config, postgres.Options{Schema: newSchema()})
+	require.NoError(t, err)
+	t.Cleanup(func() { _ = j.Close() })
+	require.Equal(t, []int64{1, 1}, []int64{before.Load(), after.Load()})
+	heard, err := j.Listen(t.Context(), "topic")
+	require.NoError(t, err)
+	require.Equal(t, []int64{2, 2}, []int64{before.Load(), after.Load()})
+	require.NoError(t, j.Notify(t.Context(), "topic", nil))
+	require.Empty(t, <-heard)
+	require.Zero(t, notices.Load())
 }
 
 // replicated is a primary, a standby that its commits wait for, and a store on both.

@@ -1,6 +1,6 @@
 // Package postgres keeps threads in a Postgres database, where many processes on many
 // machines share them. It is a complete store: journal, leases, history, outbox, queue and
-// notices.
+// notices. The server must be Postgres 13 or newer.
 //
 //	journal, err := postgres.Open(ctx, "postgres://app@db1,db2/app?target_session_attrs=read-write", postgres.Options{})
 //	if err != nil {

@@ -44,13 +44,8 @@ const (
 		LEFT JOIN {s}.effects e ON e.thread = $1 AND e.revision = $2 AND e.idx = $3`
 )
 
-// The states of an effect.
-const (
-	stateReady   = 0
-	stateWaits   = 1
-	stateClaimed = 2
-	stateDead    = 3
-)
+// stateDead is the state of an effect that was given up; the migration lists all.
+const stateDead = 3
 
 // effectRow is what claims and the dead are read from.
 type effectRow struct {
