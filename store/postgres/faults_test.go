@@ -335,3 +335,36 @@ func TestPromotions(t *testing.T) {
 }
 
 func quoted(s *postgrestest.Server) string { return `"` + s.Name() + `"` }
+
+// The control: with sessions that do not wait for the disk, kills lose commits, and the same
+// look finds that. Otherwise TestKills would show nothing.
+func TestKillsFindLoss(t *testing.T) {
+	t.Parallel()
+	server := start(t, nil)
+	for kills := 1; kills <= 50; kills++ {
+		o := postgres.Options{Schema: newSchema(), Commit: "off"}
+		j := open(t, server.DSN(), o)
+		require.False(t, j.Caps().Synced)
+		l := &load{known: map[string]uint64{}}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			w := storetest.Work{Threads: []string{"a", "b", "c", "d"}, Writers: 4, Seed: uint64(kills)}
+			ended <- w.Run(ctx, j, l.ack)
+		}()
+		for l.acked() < 100 {
+			pause(ctx, time.Millisecond)
+		}
+		require.NoError(t, server.Kill())
+		cancel()
+		require.NoError(t, <-ended)
+		require.NoError(t, server.Run(t.Context()))
+		err := storetest.Check(t.Context(), open(t, server.DSN(), o), l.acks)
+		if err != nil {
+			require.ErrorContains(t, err, "lost")
+			t.Logf("kills=%d acked=%d", kills, len(l.acks))
+			return
+		}
+	}
+	t.Fatal("no commit was lost, though none was waited for")
+}
