@@ -38,6 +38,7 @@ type world struct {
 	shop    *shop
 	workers []*simWorker
 	made    int
+	total   worker.Stats // of workers that ended
 
 	mu   sync.Mutex
 	sent []sent
@@ -110,6 +111,11 @@ func (w *world) end(n int, kill bool) {
 	if err := v.stop(); err != nil {
 		require.ErrorIs(w.t, err, worker.ErrGrace, "only calls of the store that hang take that long")
 	}
+	st := v.Stats()
+	w.total.TakenUp += st.TakenUp
+	w.total.LeaseHeld += st.LeaseHeld
+	w.total.Faults += st.Faults
+	w.total.Dropped += st.Dropped
 }
 
 // send submits an activation until that has worked, and now and then once more.
@@ -127,9 +133,9 @@ func (w *world) send(client *worker.Client, a worker.Activation, twice bool) {
 }
 
 // client submits activations of all kinds.
-func (w *world) client(n int) {
+func (w *world) client(n int, view *faultstore.Store) {
 	rnd := rand.New(rand.NewPCG(w.seed, uint64(n)))
-	client, err := worker.NewClient(worker.ClientConfig{Journal: w.faulty(0.005), Timeout: 3 * time.Second})
+	client, err := worker.NewClient(worker.ClientConfig{Journal: view, Timeout: 3 * time.Second})
 	require.NoError(w.t, err)
 	orders := []string{"talk", "sell", "sell sell", "ask", "sell ask", "hurry sell"}
 	for i := range 6 {
@@ -184,7 +190,8 @@ func (w *world) run() {
 	var clients, answers sync.WaitGroup
 	answers.Go(func() { w.answer(ctx) })
 	for n := range 3 {
-		clients.Go(func() { w.client(n) })
+		view := w.faulty(0.005)
+		clients.Go(func() { w.client(n, view) })
 	}
 	for range 4 + w.rand.IntN(4) {
 		time.Sleep(time.Duration(w.rand.Int64N(int64(12 * time.Second))))
@@ -333,12 +340,24 @@ func (w *world) checkThread(thread string, status worker.Status) {
 // Whatever crashes, every activation is applied once, every run ends, and no tool call
 // that was committed runs again.
 func TestSimulation(t *testing.T) {
+	var total worker.Stats
 	for seed := *simFirst; seed < *simFirst+*simSeeds; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := &world{t: t, seed: seed, rand: rand.New(rand.NewPCG(seed, 99)), journal: newStore(), shop: newShop()}
 				w.run()
+				total.TakenUp += w.total.TakenUp
+				total.LeaseHeld += w.total.LeaseHeld
+				total.Faults += w.total.Faults
+				total.Dropped += w.total.Dropped
 			})
 		})
+	}
+	t.Logf("%+v", total)
+	if *simSeeds >= 50 {
+		require.Greater(t, total.TakenUp, int64(*simSeeds), "workers die while they have runs")
+		require.Positive(t, total.LeaseHeld)
+		require.Positive(t, total.Faults)
+		require.Positive(t, total.Dropped)
 	}
 }
