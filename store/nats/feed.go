@@ -1,0 +1,191 @@
+package nats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/ddd26017/fixpoint/store"
+)
+
+// outbox is the store's index of effects and what keeps it up to date: an ordered,
+// ephemeral consumer of the effects' subjects, headers only. It starts when the outbox is
+// used first.
+type outbox struct {
+	j     *Journal
+	done  sync.WaitGroup
+	ready chan struct{} // closed when the index holds the whole outbox
+
+	mu      sync.Mutex
+	started bool
+	index   *index
+	failure error // of the last feed
+}
+
+func newOutbox(j *Journal) *outbox {
+	return &outbox{j: j, ready: make(chan struct{}), index: newIndex()}
+}
+
+// use starts the feed and waits until the index is complete.
+func (o *outbox) use(ctx context.Context) error {
+	o.mu.Lock()
+	if !o.started {
+		o.started = true
+		o.done.Go(o.feed)
+	}
+	o.mu.Unlock()
+	select {
+	case <-o.ready:
+		return nil
+	case <-ctx.Done():
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		return ended(ctx, false, o.failure)
+	}
+}
+
+// wait waits for the feed to end with the store.
+func (o *outbox) wait() { o.done.Wait() }
+
+// learn notes what this process itself has written, if the outbox is in use.
+func (o *outbox) learn(ref store.EffectRef, s state, seq uint64) {
+	now := o.j.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.started {
+		o.index.learn(ref, s, seq, now)
+	}
+}
+
+func (o *outbox) forget(thread string, before uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.index.forget(thread, before)
+}
+
+// feed keeps the index up to date until the store is closed. When the consumer is lost, or
+// may have been, it begins anew with the newest message of every effect.
+func (o *outbox) feed() {
+	for try := 0; o.j.ctx.Err() == nil; try++ {
+		began := time.Now()
+		err := o.consume(o.j.ctx)
+		o.mu.Lock()
+		o.failure = err
+		o.mu.Unlock()
+		if time.Since(began) > time.Minute {
+			try = 0
+		}
+		if o.j.ctx.Err() == nil {
+			pause(o.j.ctx, try, err)
+		}
+	}
+}
+
+// consume fills the index until something goes wrong.
+func (o *outbox) consume(ctx context.Context) error {
+	j := o.j
+	o.mu.Lock()
+	o.index.age++
+	o.mu.Unlock()
+	setup, cancel := context.WithTimeout(ctx, 2*attemptTimeout)
+	defer cancel()
+	consumer, err := j.js.CreateConsumer(setup, j.name, jetstream.ConsumerConfig{
+		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
+		AckPolicy:         jetstream.AckNonePolicy,
+		FilterSubjects:    []string{j.prefix + "." + kindEffect + ".>", j.prefix + "." + kindDelete + ".>"},
+		HeadersOnly:       true,
+		MemoryStorage:     true,
+		Replicas:          1,
+		InactiveThreshold: 30 * time.Second,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		clean, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		_ = j.js.DeleteConsumer(clean, j.name, consumer.CachedInfo().Name) // it ends by itself too
+	}()
+	left := consumer.CachedInfo().NumPending
+	if left == 0 {
+		o.complete()
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000), jetstream.PullExpiry(10*time.Second), jetstream.PullHeartbeat(2*time.Second))
+	if err != nil {
+		return err
+	}
+	defer messages.Stop()
+	for last := uint64(0); ; last++ {
+		msg, err := messages.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		at, err := msg.Metadata()
+		if err != nil {
+			return err
+		}
+		if at.Sequence.Consumer != last+1 {
+			return fmt.Errorf("message %d came after %d", at.Sequence.Consumer, last)
+		}
+		o.receive(msg, at.Sequence.Stream)
+		if left > 0 {
+			if left--; left == 0 || at.NumPending == 0 {
+				left = 0
+				o.complete()
+			}
+		}
+	}
+}
+
+// receive notes one message of the feed. One that cannot be read is left out here; a claim
+// or a look at what is dead would not believe it either.
+func (o *outbox) receive(msg jetstream.Msg, seq uint64) {
+	kind, thread, rest, ok := o.j.parseSubject(msg.Subject())
+	header := msg.Headers().Get(headerState)
+	now := o.j.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	defer o.index.pass(seq)
+	switch {
+	case !ok:
+	case kind == kindDelete:
+		if s, ok := readState(store.EffectRef{Thread: thread}, header); ok {
+			o.index.forget(thread, s.of)
+		}
+	default:
+		ref, ok := parseEffect(thread, rest)
+		if !ok {
+			return
+		}
+		if s, ok := readState(ref, header); ok {
+			o.index.learn(ref, s, seq, now)
+		}
+	}
+}
+
+// complete says that the index now holds the whole outbox.
+func (o *outbox) complete() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.index.sweep()
+	select {
+	case <-o.ready:
+	default:
+		close(o.ready)
+	}
+}
+
+// refOf returns the effect that a subject is about.
+func (j *Journal) refOf(subject string) (store.EffectRef, bool) {
+	kind, thread, rest, ok := j.parseSubject(subject)
+	if !ok || kind != kindEffect {
+		return store.EffectRef{}, false
+	}
+	return parseEffect(thread, rest)
+}
+
+var errNoSuchClaim = errors.New("somebody else was faster")

@@ -1,0 +1,18 @@
+module github.com/ddd26017/fixpoint/store/nats
+
+go 1.25.0
+
+replace github.com/ddd26017/fixpoint => ../..
+
+require (
+	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
+	github.com/nats-io/nats.go v1.53.1
+	github.com/nats-io/nuid v1.0.1
+)
+
+require (
+	github.com/klauspost/compress v1.18.5 // indirect
+	github.com/nats-io/nkeys v0.4.15 // indirect
+	golang.org/x/crypto v0.49.0 // indirect
+	golang.org/x/sys v0.42.0 // indirect
+)
