@@ -161,4 +161,3 @@ func compare(want, have jetstream.StreamConfig) string {
 	differ("subject_transform", false, have.SubjectTransform != nil)
 	return strings.Join(differences, ", ")
 }
-
