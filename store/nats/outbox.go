@@ -203,7 +203,7 @@ func (j *Journal) Settle(ctx context.Context, c store.Claim, how store.Settlemen
 	case how.RetryAt.IsZero():
 		s.kind = isGone
 	default:
-		s.kind, s.due = isWaiting, how.RetryAt
+		s.kind, s.due = isWaiting, later(how.RetryAt, j.now())
 	}
 	if s.kind == isGone && c.Token > 0 {
 		if _, err := j.change(ctx, c.Ref, c.Token, s, nil); !errors.Is(err, errNoSuchClaim) {
