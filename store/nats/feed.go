@@ -87,32 +87,64 @@ func (o *outbox) feed() {
 
 // consume fills the index until something goes wrong.
 func (o *outbox) consume(ctx context.Context) error {
-	j := o.j
 	o.mu.Lock()
 	o.index.age++
 	o.mu.Unlock()
-	setup, cancel := context.WithTimeout(ctx, 2*attemptTimeout)
-	defer cancel()
-	consumer, err := j.js.CreateConsumer(setup, j.name, jetstream.ConsumerConfig{
-		DeliverPolicy:     jetstream.DeliverLastPerSubjectPolicy,
-		AckPolicy:         jetstream.AckNonePolicy,
-		FilterSubjects:    []string{j.prefix + "." + kindEffect + ".>", j.prefix + "." + kindDelete + ".>"},
-		HeadersOnly:       true,
-		MemoryStorage:     true,
-		Replicas:          1,
-		InactiveThreshold: 30 * time.Second,
+	// The server that serves the consumer may be behind the leader, so the leader says how far
+	// the consumer has to come before the index is complete.
+	until := uint64(0)
+	newest, err := o.j.last(ctx, o.j.effects())
+	switch {
+	case err == nil:
+		until = newest.Sequence
+	case !errors.Is(err, errAbsent):
+		return err
+	}
+	// The newest message of every effect first. The consumer that brings them is not good for
+	// more: it makes the server count all effects each time that something is purged.
+	from := uint64(1)
+	err = o.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}, func(msg jetstream.Msg, at *jetstream.MsgMetadata) {
+		from = max(from, at.Sequence.Stream+1)
+		o.receive(msg, at.Sequence.Stream, true)
 	})
 	if err != nil {
 		return err
 	}
+	// What the leader named may have been purged meanwhile; then time tells.
+	complete := sync.OnceFunc(o.complete)
+	defer time.AfterFunc(attemptTimeout, complete).Stop()
+	if until < from {
+		complete()
+	}
+	return o.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from}, func(msg jetstream.Msg, at *jetstream.MsgMetadata) {
+		o.receive(msg, at.Sequence.Stream, false)
+		if at.Sequence.Stream >= until {
+			complete()
+		}
+	})
+}
+
+// read receives messages about effects from an ephemeral consumer: those that are there,
+// or all until something goes wrong.
+func (o *outbox) read(ctx context.Context, c jetstream.ConsumerConfig, receive func(jetstream.Msg, *jetstream.MsgMetadata)) error {
+	j := o.j
+	setup, cancel := context.WithTimeout(ctx, 2*attemptTimeout)
+	defer cancel()
+	c.AckPolicy, c.HeadersOnly = jetstream.AckNonePolicy, true
+	c.FilterSubject = j.effects()
+	c.MemoryStorage, c.Replicas, c.InactiveThreshold = true, 1, 30*time.Second
+	consumer, err := j.js.CreateConsumer(setup, j.name, c)
+	if err != nil {
+		return err
+	}
+	endless := c.DeliverPolicy == jetstream.DeliverByStartSequencePolicy
 	defer func() {
 		clean, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		_ = j.js.DeleteConsumer(clean, j.name, consumer.CachedInfo().Name) // it ends by itself too
 	}()
-	left := consumer.CachedInfo().NumPending
-	if left == 0 {
-		o.complete()
+	if !endless && consumer.CachedInfo().NumPending == 0 {
+		return nil
 	}
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000), jetstream.PullExpiry(10*time.Second), jetstream.PullHeartbeat(2*time.Second))
 	if err != nil {
@@ -131,19 +163,16 @@ func (o *outbox) consume(ctx context.Context) error {
 		if at.Sequence.Consumer != last+1 {
 			return fmt.Errorf("message %d came after %d", at.Sequence.Consumer, last)
 		}
-		o.receive(msg, at.Sequence.Stream)
-		if left > 0 {
-			if left--; left == 0 || at.NumPending == 0 {
-				left = 0
-				o.complete()
-			}
+		receive(msg, at)
+		if !endless && at.NumPending == 0 {
+			return nil
 		}
 	}
 }
 
 // receive notes one message of the feed. One that cannot be read is left out here; a claim
 // or a look at what is dead would not believe it either.
-func (o *outbox) receive(msg jetstream.Msg, seq uint64) {
+func (o *outbox) receive(msg jetstream.Msg, seq uint64, old bool) {
 	kind, thread, rest, ok := o.j.parseSubject(msg.Subject())
 	header := msg.Headers().Get(headerState)
 	now := o.j.now()
@@ -152,7 +181,8 @@ func (o *outbox) receive(msg jetstream.Msg, seq uint64) {
 	defer o.index.pass(seq)
 	switch {
 	case !ok:
-	case kind == kindDelete:
+	case kind != kindEffect:
+	case len(rest) == 1 && rest[0] == "d":
 		if s, ok := readState(store.EffectRef{Thread: thread}, header); ok {
 			o.index.forget(thread, s.of)
 		}
@@ -163,6 +193,9 @@ func (o *outbox) receive(msg jetstream.Msg, seq uint64) {
 		}
 		if s, ok := readState(ref, header); ok {
 			o.index.learn(ref, s, seq, now)
+			if old && s.kind == isGone {
+				o.j.janitor.purge(msg.Subject(), seq) // in case the process that settled it did not live to do so
+			}
 		}
 	}
 }

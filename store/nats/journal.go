@@ -164,7 +164,7 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 	for _, ref := range c.Settles {
 		if !settled[ref] {
 			settled[ref] = true
-			messages = append(messages, j.gone(ref, state{}))
+			messages = append(messages, message{subject: j.effectSubject(ref), state: writeState(ref, state{kind: isGone})})
 		}
 	}
 	now := j.now()
@@ -197,6 +197,7 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 	for i := range first {
 		if ref, ok := j.refOf(messages[i].subject); ok {
 			j.outbox.learn(ref, state{kind: isGone}, seq(i))
+			j.janitor.purge(messages[i].subject, seq(i))
 		}
 	}
 	for i := range c.Effects {
@@ -217,12 +218,6 @@ func (j *Journal) split(thread string, revision uint64, kind byte, b *blob) (mes
 		b.parts++
 	}
 	return messages
-}
-
-// gone is the message that settles an effect.
-func (j *Journal) gone(ref store.EffectRef, s state) message {
-	s.kind = isGone
-	return message{subject: j.effectSubject(ref), state: writeState(ref, s), ttl: goneTTL, rollup: true}
 }
 
 func later(a, b time.Time) time.Time {

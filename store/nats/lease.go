@@ -41,8 +41,11 @@ func (j *Journal) Acquire(ctx context.Context, thread, owner string, ttl time.Du
 		l := lease{owner: owner, epoch: e.revision, until: now.Add(ttl), nonce: id}
 		last, err := j.publish(ctx,
 			message{subject: j.subject(kindJournal, thread), data: e.encode(thread), check: true, expect: tip.seq},
-			message{subject: j.subject(kindLease, thread), data: l.encode(thread), rollup: true, check: true, expect: heldSeq})
+			message{subject: j.subject(kindLease, thread), data: l.encode(thread), check: true, expect: heldSeq})
 		if err == nil {
+			if heldSeq > 0 {
+				j.janitor.drop(heldSeq)
+			}
 			e.seq = last - 1
 			j.heads.put(thread, e)
 			if e.revision == 1 {
@@ -110,8 +113,9 @@ func (j *Journal) setLease(ctx context.Context, old store.Lease, next lease) err
 		case held.nonce == next.nonce && seq > 0:
 			return nil
 		case held.epoch == old.Epoch && old.Epoch > 0 && held.owner == old.Owner && (!held.free || next.free):
-			_, err = j.publish(ctx, message{subject: subject, data: next.encode(old.Thread), rollup: true, check: true, expect: seq})
+			_, err = j.publish(ctx, message{subject: subject, data: next.encode(old.Thread), check: true, expect: seq})
 			if err == nil {
+				j.janitor.drop(seq)
 				return nil
 			}
 		case held.epoch > old.Epoch:

@@ -72,10 +72,9 @@ const (
 	// maxErrorText is how much is kept of what a delivery failed with.
 	maxErrorText = 4 << 10
 
-	confirmTTL = time.Second
-	// goneTTL is how long messages stay that only tell the other processes that an effect was
-	// settled. Who was not connected for so long looks at the whole outbox anew.
-	goneTTL = time.Minute
+	// These say how long messages stay that nobody needs later.
+	confirmTTL  = time.Second
+	deletionTTL = time.Minute
 )
 
 // Journal is an open store. It implements [store.Journal], [store.Leaser],
@@ -105,6 +104,7 @@ type Journal struct {
 	heads   heads
 	threads listing
 	outbox  *outbox
+	janitor *janitor
 }
 
 var (
@@ -181,6 +181,7 @@ func New(ctx context.Context, nc *client.Conn, o Options) (*Journal, error) {
 		j.cancel(errClosed)
 		return nil, err
 	}
+	j.janitor = newJanitor(j)
 	return j, nil
 }
 
@@ -240,6 +241,7 @@ func (j *Journal) Close() error {
 	j.cancel(errClosed)
 	j.calls.Wait()
 	j.outbox.wait()
+	j.janitor.done.Wait()
 	if j.owned {
 		j.nc.Close()
 	}

@@ -144,12 +144,15 @@ func (j *Journal) claim(ctx context.Context, e item, lane string, until time.Tim
 // is then known to the index. A nonce that is found there is that of an attempt of the same call.
 func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s state, text []byte) (uint64, error) {
 	m := message{subject: j.effectSubject(ref), state: writeState(ref, s), data: text, check: true, expect: seq}
-	if s.kind == isGone {
-		m.ttl, m.rollup = goneTTL, true
-	}
 	for try := 0; ; try++ {
 		landed, err := j.publish(ctx, m)
 		if err == nil {
+			switch {
+			case s.kind == isGone:
+				j.janitor.purge(m.subject, landed)
+			case seq != s.bodySeq:
+				j.janitor.drop(seq)
+			}
 			j.outbox.learn(ref, s, landed)
 			return landed, nil
 		}

@@ -145,7 +145,7 @@ func (j *Journal) Delete(ctx context.Context, thread string) error {
 			mark := &entry{head: head{kind: isDeletion, id: newID(), time: j.now()}}
 			var seq uint64
 			seq, err = j.publish(ctx, message{
-				subject: j.subject(kindJournal, thread), data: mark.encode(thread), rollup: true,
+				subject: j.subject(kindJournal, thread), data: mark.encode(thread),
 				check: true, expect: e.seq,
 			})
 			if err == nil {
@@ -167,7 +167,7 @@ func (j *Journal) Delete(ctx context.Context, thread string) error {
 // finishDelete drops all that a deleted thread had, and its mark last.
 func (j *Journal) finishDelete(ctx context.Context, thread string, mark uint64) error {
 	// Tell the others' outboxes. It is a hint: who misses it finds nothing to claim.
-	_, _ = j.publish(ctx, message{subject: j.subject(kindDelete, thread), ttl: goneTTL, rollup: true, state: writeState(store.EffectRef{Thread: thread}, state{kind: isGone, of: mark})})
+	_, _ = j.publish(ctx, message{subject: j.deletionSubject(thread), ttl: deletionTTL, state: writeState(store.EffectRef{Thread: thread}, state{kind: isGone, of: mark})})
 	for _, filter := range []string{
 		j.below(kindEffect, thread), j.below(kindPart, thread),
 		j.subject(kindLease, thread),

@@ -32,7 +32,6 @@ type message struct {
 	data    []byte
 	state   string        // header of our own
 	ttl     time.Duration // 0: stays
-	rollup  bool          // drops all earlier messages of the subject
 	// check makes it land only if the last message of the subject, or of checkOn, is
 	// expect; 0 is none.
 	check   bool
@@ -49,9 +48,6 @@ func (m message) encode(stream string) *client.Msg {
 	}
 	if m.ttl > 0 {
 		msg.Header.Set(jetstream.MsgTTLHeader, m.ttl.String())
-	}
-	if m.rollup {
-		msg.Header.Set(jetstream.MsgRollup, jetstream.MsgRollupSubject)
 	}
 	if m.check {
 		msg.Header.Set(client.ExpectedLastSubjSeqHdr, strconv.FormatUint(m.expect, 10))
@@ -172,7 +168,7 @@ func readAck(data []byte, stream string, n int) (uint64, error) {
 // read itself proves them.
 func (j *Journal) confirm(ctx context.Context, thread, subject string, expect uint64) error {
 	_, err := j.publish(ctx, message{
-		subject: j.subject(kindConfirm, thread), ttl: confirmTTL, rollup: true,
+		subject: j.subject(kindConfirm, thread), ttl: confirmTTL,
 		check: true, expect: expect, checkOn: subject,
 	})
 	return err

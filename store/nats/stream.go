@@ -35,7 +35,7 @@ func validPrefix(prefix string) bool {
 // others may be behind. It has no limits that drop old messages.
 func config(o Options) jetstream.StreamConfig {
 	var subjects []string
-	for _, kind := range []string{kindJournal, kindLease, kindPart, kindEffect, kindDelete, kindConfirm} {
+	for _, kind := range []string{kindJournal, kindLease, kindPart, kindEffect, kindConfirm} {
 		subjects = append(subjects, o.Prefix+"."+kind+".>")
 	}
 	return jetstream.StreamConfig{
@@ -52,10 +52,8 @@ func config(o Options) jetstream.StreamConfig {
 		MaxMsgsPerSubject:  -1,
 		MaxMsgSize:         -1,
 		MaxConsumers:       -1,
-		AllowRollup:        true,
 		AllowMsgTTL:        true,
 		AllowAtomicPublish: true,
-		DenyDelete:         true,
 	}
 }
 
@@ -152,7 +150,7 @@ func compare(want, have jetstream.StreamConfig) string {
 	differ("sealed", false, have.Sealed)
 	differ("deny_purge", false, have.DenyPurge)
 	differ("allow_direct", false, have.AllowDirect)
-	differ("allow_rollup_hdrs", true, have.AllowRollup)
+	differ("deny_delete", false, have.DenyDelete)
 	differ("allow_msg_ttl", true, have.AllowMsgTTL)
 	differ("allow_atomic", true, have.AllowAtomicPublish)
 	differ("persist_mode", want.PersistMode, have.PersistMode)

@@ -9,13 +9,13 @@ import (
 )
 
 // The kinds of subjects, below Options.Prefix. What belongs to a thread has its id as the
-// next token. The first five are in the stream; notices are not kept.
+// next token. All but notices are in the stream.
 //
 //	j.<thread>                     one message a revision; the last one is the thread's head
 //	l.<thread>                     the lease
 //	b.<thread>.<revision>.<part>   records and snapshots that do not fit into one message
 //	e.<thread>.<revision>.<index>  an effect: first its body, then each change of its state
-//	d.<thread>                     thread deleted: effects older than this message are gone
+//	e.<thread>.d                   the thread was deleted, and its effects are gone
 //	v.<thread>                     confirmations, which mean nothing once they landed
 //	n.<topic>                      notices
 const (
@@ -23,7 +23,6 @@ const (
 	kindLease   = "l"
 	kindPart    = "b"
 	kindEffect  = "e"
-	kindDelete  = "d"
 	kindConfirm = "v"
 	kindNotice  = "n"
 )
@@ -101,6 +100,14 @@ func (j *Journal) below(kind, thread string) string { return j.subject(kind, thr
 
 func (j *Journal) effectSubject(r store.EffectRef) string {
 	return j.subject(kindEffect, r.Thread) + "." + strconv.FormatUint(r.Revision, 10) + "." + strconv.FormatUint(uint64(r.Index), 10)
+}
+
+// effects is the filter for all effects.
+func (j *Journal) effects() string { return j.prefix + "." + kindEffect + ".>" }
+
+// deletionSubject is below those of the thread's effects, so that one filter has them all.
+func (j *Journal) deletionSubject(thread string) string {
+	return j.subject(kindEffect, thread) + ".d"
 }
 
 func (j *Journal) partSubject(thread string, revision uint64, blob byte, part int) string {

@@ -11,6 +11,7 @@ require (
 	github.com/ddd26017/fixpoint v0.0.0-00010101000000-000000000000
 	github.com/ddd26017/fixpoint/store/nats v0.0.0-00010101000000-000000000000
 	github.com/nats-io/nats-server/v2 v2.14.5
+	github.com/nats-io/nats.go v1.53.1
 	github.com/stretchr/testify v1.12.1
 )
 
@@ -20,7 +21,6 @@ require (
 	github.com/klauspost/compress v1.19.2 // indirect
 	github.com/minio/highwayhash v1.0.4 // indirect
 	github.com/nats-io/jwt/v2 v2.8.2 // indirect
-	github.com/nats-io/nats.go v1.53.1 // indirect
 	github.com/nats-io/nkeys v0.4.16 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect

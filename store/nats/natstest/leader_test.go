@@ -1,0 +1,185 @@
+package natstest_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	client "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/store"
+	"github.com/ddd26017/fixpoint/store/nats"
+	"github.com/ddd26017/fixpoint/store/nats/natstest"
+	"github.com/ddd26017/fixpoint/store/storetest"
+)
+
+// observed is what writers and readers saw while leaders were killed.
+type observed struct {
+	mu      sync.Mutex
+	acks    []storetest.Ack
+	newest  map[string]uint64 // acknowledged
+	last    time.Time
+	gap     time.Duration // longest time without any acknowledgement
+	loads   int
+	stale   []string
+	unknown int
+}
+
+func (o *observed) ack(a storetest.Ack) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	now := time.Now()
+	if !o.last.IsZero() {
+		o.gap = max(o.gap, now.Sub(o.last))
+	}
+	o.last = now
+	o.acks = append(o.acks, a)
+	o.newest[a.Thread] = max(o.newest[a.Thread], a.Revision)
+}
+
+func (o *observed) acked(thread string) uint64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.newest[thread]
+}
+
+// counting counts the unknown outcomes that reach the writers.
+type counting struct {
+	store.Journal
+	seen *observed
+}
+
+func (c counting) Append(ctx context.Context, commit store.Commit) (uint64, error) {
+	revision, err := c.Journal.Append(ctx, commit)
+	if err != nil && ctx.Err() == nil && isUnknown(err) {
+		c.seen.mu.Lock()
+		c.seen.unknown++
+		c.seen.mu.Unlock()
+	}
+	return revision, err
+}
+
+// The leader of the stream is killed, again and again, under 16 writers. No acknowledged
+// commit is lost, no thread forks, and no load is older than what was acknowledged before
+// it began.
+//
+// FIXPOINT_KILLS=100 kills so often instead of three times.
+func TestLeaderKills(t *testing.T) {
+	if testing.Short() {
+		t.Log("run without -short")
+		return
+	}
+	kills, err := strconv.Atoi(os.Getenv("FIXPOINT_KILLS"))
+	if err != nil {
+		kills = 3
+	}
+	servers := natstest.StartProcesses(t, 3)
+	system, err := client.Connect(servers.SystemURL(), client.RetryOnFailedConnect(true), client.MaxReconnects(-1), client.ReconnectWait(50*time.Millisecond))
+	require.NoError(t, err)
+	defer system.Close()
+	control, err := client.Connect(servers.URL(), client.RetryOnFailedConnect(true), client.MaxReconnects(-1), client.ReconnectWait(50*time.Millisecond))
+	require.NoError(t, err)
+	defer control.Close()
+	js, err := jetstream.New(control)
+	require.NoError(t, err)
+	o := nats.Options{Stream: "KILLS", System: system, Patience: time.Minute}
+	require.Eventually(t, func() bool { return whoLeads(t.Context(), js, "") != "" }, time.Minute, 50*time.Millisecond, "the servers find together")
+
+	j, err := nats.Open(t.Context(), servers.URL(), o)
+	require.NoError(t, err)
+	defer j.Close()
+	require.Equal(t, store.Caps{Synced: true, Replicas: 3, MultiProcess: true, MaxBytes: 8 << 20}, j.Caps())
+
+	seen := &observed{newest: map[string]uint64{}}
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	threads := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
+	var workers sync.WaitGroup
+	failures := make([]error, 4)
+	workers.Go(func() {
+		work := storetest.Work{Threads: threads, Writers: 16, Seed: uint64(kills), Every: 50}
+		failures[0] = work.Run(ctx, counting{j, seen}, seen.ack)
+	})
+	for n := range 3 {
+		workers.Go(func() { failures[n+1] = seen.read(ctx, j, threads) })
+	}
+
+	for kill := range kills {
+		leader := ""
+		require.Eventually(t, func() bool { leader = whoLeads(t.Context(), js, o.Stream); return leader != "" }, time.Minute, 20*time.Millisecond, "kill %d: all replicas are there", kill)
+		seen.mu.Lock()
+		before := len(seen.acks)
+		seen.mu.Unlock()
+		<-time.After(rand.N(300 * time.Millisecond))
+		servers.Kill(servers.Index(leader))
+		require.Eventually(t, func() bool {
+			seen.mu.Lock()
+			defer seen.mu.Unlock()
+			return len(seen.acks) > before+50 && time.Since(seen.last) < time.Second
+		}, time.Minute, 20*time.Millisecond, "kill %d: writers go on without %s", kill, leader)
+		servers.Start(t, servers.Index(leader))
+	}
+	stop()
+	workers.Wait()
+	for _, err := range failures {
+		require.NoError(t, err)
+	}
+	check, done := context.WithTimeout(t.Context(), time.Minute)
+	defer done()
+	require.NoError(t, storetest.Check(check, j, seen.acks))
+	require.Empty(t, seen.stale)
+	t.Logf("%d kills of the leader, %d acknowledged commits, none lost, no fork; %d loads, none stale; %d unknown outcomes that the caller repeated; longest gap %s",
+		kills, len(seen.acks), seen.loads, seen.unknown, seen.gap.Round(time.Millisecond))
+}
+
+// read loads threads at what was acknowledged last.
+func (o *observed) read(ctx context.Context, j store.Journal, threads []string) error {
+	for n := 0; ctx.Err() == nil; n++ {
+		thread := threads[n%len(threads)]
+		atLeast := o.acked(thread)
+		image, err := j.Load(ctx, thread, atLeast)
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("load %s: %w", thread, err)
+		}
+		o.mu.Lock()
+		o.loads++
+		if image.Revision < atLeast {
+			o.stale = append(o.stale, fmt.Sprintf("%s at %d, acknowledged was %d", thread, image.Revision, atLeast))
+		}
+		o.mu.Unlock()
+	}
+	return nil
+}
+
+// whoLeads returns the leader of a stream that has all its replicas, or "". Of no stream it
+// says whether JetStream answers.
+func whoLeads(ctx context.Context, js jetstream.JetStream, name string) string {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if name == "" {
+		if _, err := js.AccountInfo(ctx); err != nil {
+			return ""
+		}
+		return "any"
+	}
+	s, err := js.Stream(ctx, name)
+	if err != nil || s.CachedInfo().Cluster == nil || len(s.CachedInfo().Cluster.Replicas) != 2 {
+		return ""
+	}
+	for _, replica := range s.CachedInfo().Cluster.Replicas {
+		if replica.Offline || !replica.Current {
+			return ""
+		}
+	}
+	return s.CachedInfo().Cluster.Leader
+}
