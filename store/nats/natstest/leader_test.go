@@ -2,6 +2,7 @@ package natstest_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -102,7 +103,7 @@ func TestLeaderKills(t *testing.T) {
 	defer stop()
 	threads := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	var workers sync.WaitGroup
-	failures := make([]error, 4)
+	failures := make([]error, 7)
 	workers.Go(func() {
 		work := storetest.Work{Threads: threads, Writers: 16, Seed: uint64(kills), Every: 50}
 		failures[0] = work.Run(ctx, counting{j, seen}, seen.ack)
@@ -110,6 +111,15 @@ func TestLeaderKills(t *testing.T) {
 	for n := range 3 {
 		workers.Go(func() { failures[n+1] = seen.read(ctx, j, threads) })
 	}
+	// Effects come from two more, and go to another process's store.
+	other, err := nats.Open(t.Context(), servers.URL(), o)
+	require.NoError(t, err)
+	defer other.Close()
+	effects := &deliveries{delivered: map[store.EffectRef]int{}, settled: map[store.EffectRef]bool{}}
+	for n, thread := range []string{"fx", "fxfx"} {
+		workers.Go(func() { failures[n+4] = effects.emit(ctx, j, thread, func() {}) })
+	}
+	workers.Go(func() { failures[6] = effects.deliver(ctx, other, false) })
 
 	for kill := range kills {
 		leader := ""
@@ -117,12 +127,12 @@ func TestLeaderKills(t *testing.T) {
 		seen.mu.Lock()
 		before := len(seen.acks)
 		seen.mu.Unlock()
-		<-time.After(rand.N(300 * time.Millisecond))
+		<-time.After(rand.N(500 * time.Millisecond))
 		servers.Kill(servers.Index(leader))
 		require.Eventually(t, func() bool {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
-			return len(seen.acks) > before+50 && time.Since(seen.last) < time.Second
+			return len(seen.acks) > before+100 && time.Since(seen.last) < time.Second
 		}, time.Minute, 20*time.Millisecond, "kill %d: writers go on without %s", kill, leader)
 		servers.Start(t, servers.Index(leader))
 	}
@@ -135,8 +145,18 @@ func TestLeaderKills(t *testing.T) {
 	defer done()
 	require.NoError(t, storetest.Check(check, j, seen.acks))
 	require.Empty(t, seen.stale)
-	t.Logf("%d kills of the leader, %d acknowledged commits, none lost, no fork; %d loads, none stale; %d unknown outcomes that the caller repeated; longest gap %s",
-		kills, len(seen.acks), seen.loads, seen.unknown, seen.gap.Round(time.Millisecond))
+
+	require.NoError(t, effects.deliver(check, other, true))
+	require.Empty(t, effects.wrong)
+	twice := 0
+	for _, ref := range effects.emitted {
+		require.Positive(t, effects.delivered[ref], "deliveries of %s", ref)
+		if effects.delivered[ref] > 1 {
+			twice++
+		}
+	}
+	t.Logf("%d kills of the leader: %d acknowledged commits, none lost, no fork; %d loads, none stale; %d effects, none lost, none delivered after it was settled, %d more than once; %d unknown outcomes that the caller repeated; longest gap %s",
+		kills, len(seen.acks), seen.loads, len(effects.emitted), twice, seen.unknown, seen.gap.Round(time.Millisecond))
 }
 
 // read loads threads at what was acknowledged last.
@@ -157,6 +177,81 @@ func (o *observed) read(ctx context.Context, j store.Journal, threads []string) 
 			o.stale = append(o.stale, fmt.Sprintf("%s at %d, acknowledged was %d", thread, image.Revision, atLeast))
 		}
 		o.mu.Unlock()
+	}
+	return nil
+}
+
+// deliveries are the effects that were emitted, delivered and settled while leaders were
+// killed.
+type deliveries struct {
+	mu        sync.Mutex
+	emitted   []store.EffectRef // with a commit that was acknowledged
+	delivered map[store.EffectRef]int
+	settled   map[store.EffectRef]bool
+	wrong     []string
+}
+
+// emit appends commits with two effects each to a thread of its own.
+func (d *deliveries) emit(ctx context.Context, j store.Journal, thread string, acked func()) error {
+	random := rand.New(rand.NewPCG(1, uint64(len(thread))))
+	for base := uint64(0); ctx.Err() == nil; base++ {
+		c := store.Commit{Thread: thread, Base: base, Record: []byte{1}, Effects: []store.Effect{{Lane: "mail"}, {Lane: "mail"}}}
+		for i := range c.ID {
+			c.ID[i] = byte(random.Uint32())
+		}
+		_, err := j.Append(ctx, c)
+		for isUnknown(err) && ctx.Err() == nil {
+			_, err = j.Append(ctx, c)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("append to %s at %d: %w", thread, base, err)
+		}
+		acked()
+		d.mu.Lock()
+		for i := range c.Effects {
+			d.emitted = append(d.emitted, store.EffectRef{Thread: thread, Revision: base + 1, Index: uint32(i)})
+		}
+		d.mu.Unlock()
+	}
+	return nil
+}
+
+// deliver claims and settles until ctx ends or, when drain is set, nothing is left.
+func (d *deliveries) deliver(ctx context.Context, j *nats.Journal, drain bool) error {
+	for ctx.Err() == nil {
+		claims, err := j.Claim(ctx, "mail", "w", 8, 10*time.Second)
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("claim: %w", err)
+		}
+		if drain && len(claims) == 0 {
+			depth, err := j.Depth(ctx, "mail")
+			if err != nil || depth.Due+depth.Claimed+depth.Waiting == 0 {
+				return err
+			}
+		}
+		if len(claims) == 0 {
+			<-time.After(5 * time.Millisecond)
+		}
+		for _, c := range claims {
+			d.mu.Lock()
+			d.delivered[c.Ref]++
+			if d.settled[c.Ref] {
+				d.wrong = append(d.wrong, c.Ref.String()+" was delivered after it was settled")
+			}
+			d.mu.Unlock()
+			err := j.Settle(ctx, c, store.Settlement{})
+			switch {
+			case err == nil:
+				d.mu.Lock()
+				d.settled[c.Ref] = true
+				d.mu.Unlock()
+			case !errors.Is(err, store.ErrFenced) && ctx.Err() == nil:
+				return fmt.Errorf("settle %s: %w", c.Ref, err)
+			}
+		}
 	}
 	return nil
 }
