@@ -128,7 +128,7 @@ func (o *outbox) consume(ctx context.Context) error {
 // or all until something goes wrong.
 func (o *outbox) read(ctx context.Context, c jetstream.ConsumerConfig, receive func(jetstream.Msg, *jetstream.MsgMetadata)) error {
 	j := o.j
-	setup, cancel := context.WithTimeout(ctx, 2*attemptTimeout)
+	setup, cancel := j.attempt(ctx, 2*attemptTimeout)
 	defer cancel()
 	c.AckPolicy, c.HeadersOnly = jetstream.AckNonePolicy, true
 	c.FilterSubject = j.effects()
@@ -194,7 +194,7 @@ func (o *outbox) receive(msg jetstream.Msg, seq uint64, old bool) {
 		if s, ok := readState(ref, header); ok {
 			o.index.learn(ref, s, seq, now)
 			if old && s.kind == isGone {
-				o.j.janitor.purge(msg.Subject(), seq) // in case the process that settled it did not live to do so
+				o.j.janitor.purge(o.j.effectPrefix(ref)+".>", seq) // in case the process that settled it did not live to do so
 			}
 		}
 	}
@@ -210,15 +210,6 @@ func (o *outbox) complete() {
 	default:
 		close(o.ready)
 	}
-}
-
-// refOf returns the effect that a subject is about.
-func (j *Journal) refOf(subject string) (store.EffectRef, bool) {
-	kind, thread, rest, ok := j.parseSubject(subject)
-	if !ok || kind != kindEffect {
-		return store.EffectRef{}, false
-	}
-	return parseEffect(thread, rest)
 }
 
 var errNoSuchClaim = errors.New("somebody else was faster")

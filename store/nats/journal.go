@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -155,31 +156,35 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 	}{{blobSnapshot, &e.snapshot}, {blobRecord, &e.record}} {
 		if inline > j.part {
 			inline -= len(b.blob.inline)
-			messages = append(messages, j.split(c.Thread, e.revision, b.kind, b.blob)...)
+			messages = append(messages, j.split(j.blobSubject(c.Thread, e.revision, b.kind), b.blob)...)
 		}
 	}
 	messages[0].data = e.encode(c.Thread)
 
-	settled := map[store.EffectRef]bool{}
+	firstSettled := len(messages)
+	var refs []store.EffectRef
 	for _, ref := range c.Settles {
-		if !settled[ref] {
-			settled[ref] = true
+		if !slices.Contains(refs, ref) {
+			refs = append(refs, ref)
 			messages = append(messages, message{subject: j.effectSubject(ref), state: writeState(ref, state{kind: isGone})})
 		}
 	}
 	now := j.now()
-	states := make([]state, len(c.Effects))
-	first := len(messages)
+	states, places := make([]state, len(c.Effects)), make([]int, len(c.Effects))
 	for i, effect := range c.Effects {
-		states[i] = state{
-			kind: isWaiting, lane: effect.Lane, notBefore: effect.NotBefore, due: later(effect.NotBefore, now),
-			bodySum: crc32.Checksum(effect.Body, castagnoli),
-		}
 		ref := store.EffectRef{Thread: c.Thread, Revision: e.revision, Index: uint32(i)}
-		messages = append(messages, message{subject: j.effectSubject(ref), data: effect.Body, state: writeState(ref, states[i])})
+		body := blob{inline: effect.Body, size: uint64(len(effect.Body)), sum: crc32.Checksum(effect.Body, castagnoli)}
+		if len(effect.Body) > j.part {
+			messages = append(messages, j.split(j.effectPrefix(ref)+".", &body)...)
+		}
+		data := body.inline
+		body.inline = nil
+		states[i] = state{kind: isWaiting, lane: effect.Lane, notBefore: effect.NotBefore, due: later(effect.NotBefore, now), body: body}
+		places[i] = len(messages)
+		messages = append(messages, message{subject: j.effectSubject(ref), data: data, state: writeState(ref, states[i])})
 	}
 	if len(messages) > maxBatch {
-		return nil, fmt.Errorf("nats: a commit of %d messages, and the limit is %d; emit and settle fewer effects at once: %w", len(messages), maxBatch, store.ErrTooLarge)
+		return nil, fmt.Errorf("nats: a commit of %d messages, and the limit is %d; emit and settle fewer effects at once, or smaller ones: %w", len(messages), maxBatch, store.ErrTooLarge)
 	}
 	last, err := j.publish(ctx, messages...)
 	if err != nil {
@@ -194,26 +199,24 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 	if e.revision == 1 {
 		j.threads.forget()
 	}
-	for i := range first {
-		if ref, ok := j.refOf(messages[i].subject); ok {
-			j.outbox.learn(ref, state{kind: isGone}, seq(i))
-			j.janitor.purge(messages[i].subject, seq(i))
-		}
+	for i, ref := range refs {
+		j.outbox.learn(ref, state{kind: isGone}, seq(firstSettled+i))
+		j.janitor.purge(j.effectPrefix(ref)+".>", seq(firstSettled+i))
 	}
 	for i := range c.Effects {
 		ref := store.EffectRef{Thread: c.Thread, Revision: e.revision, Index: uint32(i)}
-		j.outbox.learn(ref, states[i], seq(first+i))
+		j.outbox.learn(ref, states[i], seq(places[i]))
 	}
 	return e, nil
 }
 
-// split moves the bytes of a blob into messages of their own.
-func (j *Journal) split(thread string, revision uint64, kind byte, b *blob) (messages []message) {
+// split moves the bytes of a blob into messages of their own, with subjects that begin so.
+func (j *Journal) split(subject string, b *blob) (messages []message) {
 	all := b.inline
 	*b = blob{size: uint64(len(all)), sum: crc32.Checksum(all, castagnoli)}
 	for len(all) > 0 {
 		n := min(len(all), j.part)
-		messages = append(messages, message{subject: j.partSubject(thread, revision, kind, b.parts), data: all[:n]})
+		messages = append(messages, message{subject: subject + strconv.Itoa(b.parts), data: all[:n]})
 		all = all[n:]
 		b.parts++
 	}
@@ -232,9 +235,6 @@ func (j *Journal) checkCommit(c store.Commit) error {
 	err := errors.Join(checkName("thread id", c.Thread), j.checkSize("record", c.Record), j.checkSize("snapshot", c.Snapshot))
 	for _, e := range c.Effects {
 		err = errors.Join(err, checkName("lane", e.Lane), j.checkSize("effect", e.Body))
-		if len(e.Body) > j.part {
-			err = errors.Join(err, fmt.Errorf("nats: an effect of %d bytes, and the server takes %d in a message; raise its max_payload: %w", len(e.Body), j.part, store.ErrTooLarge))
-		}
 	}
 	return err
 }

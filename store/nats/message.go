@@ -131,12 +131,13 @@ type entry struct {
 	record, snapshot blob
 }
 
-// blob is a record or a snapshot: in the message itself, or in parts of their own.
+// blob is a record, a snapshot or the body of an effect: in the message itself, or in parts
+// of their own.
 type blob struct {
 	inline []byte
 	parts  int
-	size   uint64 // of all parts
-	sum    uint32
+	size   uint64
+	sum    uint32 // CRC-32C of all
 }
 
 // newest returns the newest snapshot up to this message, and the message that has it.
@@ -291,8 +292,8 @@ type state struct {
 	notBefore time.Time
 	due       time.Time
 	attempts  int
-	bodySeq   uint64 // of the message that has the body; 0: this one
-	bodySum   uint32
+	bodySeq   uint64   // of the message that has the body; 0: this one
+	body      blob     // in the message that has it
 	of        uint64   // the claim that this settles; 0: none
 	nonce     [16]byte // of the call that wrote it
 }
@@ -302,7 +303,9 @@ func (s state) encode(name string) []byte {
 	b = appendTime(appendTime(b, s.notBefore), s.due)
 	b = binary.AppendUvarint(b, uint64(s.attempts))
 	b = binary.AppendUvarint(b, s.bodySeq)
-	b = binary.BigEndian.AppendUint32(b, s.bodySum)
+	b = binary.AppendUvarint(b, uint64(s.body.parts))
+	b = binary.AppendUvarint(b, s.body.size)
+	b = binary.BigEndian.AppendUint32(b, s.body.sum)
 	b = binary.AppendUvarint(b, s.of)
 	b = append(b, s.nonce[:]...)
 	b = appendBytes(b, []byte(s.lane))
@@ -317,8 +320,9 @@ func decodeState(name string, b []byte) (s state, ok bool) {
 	}
 	s.kind, s.notBefore, s.due = r.byte(), r.time(), r.time()
 	s.attempts, s.bodySeq = int(min(r.uint(), 1<<31-1)), r.uint()
+	s.body.parts, s.body.size = int(min(r.uint(), 1<<20)), r.uint()
 	if p := r.take(4); p != nil {
-		s.bodySum = binary.BigEndian.Uint32(p)
+		s.body.sum = binary.BigEndian.Uint32(p)
 	}
 	s.of, s.nonce, s.lane = r.uint(), r.id(), string(r.bytes())
 	return s, r.end() && s.kind >= isWaiting && s.kind <= isGone

@@ -45,9 +45,9 @@ type Options struct {
 	// Connect is added to what Open connects with: credentials, TLS, names and handlers.
 	Connect []client.Option
 
-	// MaxBytes limits each record and snapshot; 0 is 8 MiB. What does not fit into one
-	// message, which is what max_payload of the server allows, goes in parts. An effect's body
-	// must fit into one message. It is at most 64 MiB, and at most 400 messages.
+	// MaxBytes limits each record, snapshot and effect body; 0 is 8 MiB. What does not fit into
+	// one message, which is what max_payload of the server allows, goes in parts, and a commit
+	// is at most 1,000 messages. MaxBytes is at most 64 MiB, and at most 300 messages.
 	MaxBytes int
 	// Patience is how long a call goes on when servers do not answer, if its context does
 	// not end before; 0 is 30 seconds. To elect a leader takes 4 to 10.
@@ -61,7 +61,7 @@ const (
 	defaultStream   = "FIXPOINT"
 	defaultBytes    = 8 << 20
 	mostBytes       = 64 << 20
-	mostParts       = 400
+	mostParts       = 300
 	defaultPatience = 30 * time.Second
 
 	// attemptTimeout is how long one request waits for its answer. A leader that is
@@ -285,6 +285,30 @@ func (j *Journal) begin(ctx context.Context) (context.Context, context.CancelFun
 		cancel()
 		leave()
 	}, nil
+}
+
+// attempt bounds one request. It ends, too, when the connection was lost and made again,
+// because then the answer does not come any more.
+func (j *Journal) attempt(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	before := j.nc.Stats().Reconnects
+	const every = 50 * time.Millisecond // most requests do not take as long
+	watch := time.AfterFunc(every, func() {
+		ticker := time.NewTicker(every)
+		defer ticker.Stop()
+		for j.nc.Stats().Reconnects == before {
+			select {
+			case <-ticker.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel()
+	})
+	return ctx, func() {
+		watch.Stop()
+		cancel()
+	}
 }
 
 // ended makes the error of a call whose context has ended. What was sent may have landed.

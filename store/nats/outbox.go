@@ -149,7 +149,7 @@ func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s
 		if err == nil {
 			switch {
 			case s.kind == isGone:
-				j.janitor.purge(m.subject, landed)
+				j.janitor.purge(j.effectPrefix(ref)+".>", landed)
 			case seq != s.bodySeq:
 				j.janitor.drop(seq)
 			}

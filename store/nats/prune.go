@@ -95,7 +95,7 @@ func ifAbsent(err, then error) error {
 // purge drops all messages below a filter that are older than one.
 func (j *Journal) purge(ctx context.Context, filter string, before uint64) error {
 	for try := 0; ; try++ {
-		once, cancel := context.WithTimeout(ctx, attemptTimeout)
+		once, cancel := j.attempt(ctx, attemptTimeout)
 		err := j.stream.Purge(once, jetstream.WithPurgeSubject(filter), jetstream.WithPurgeSequence(before))
 		cancel()
 		if err == nil {
@@ -246,7 +246,7 @@ func (j *Journal) readThreads(ctx context.Context) ([]string, error) {
 	changes := j.threads.changes
 	j.threads.mu.Unlock()
 	for try := 0; ; try++ {
-		once, cancel := context.WithTimeout(ctx, 2*attemptTimeout)
+		once, cancel := j.attempt(ctx, 2*attemptTimeout)
 		info, err := j.threads.stream.Info(once, jetstream.WithSubjectFilter(j.prefix+"."+kindJournal+".*"))
 		cancel()
 		if err == nil {

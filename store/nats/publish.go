@@ -96,7 +96,11 @@ const (
 // publish sends messages once, as one atomic unit, and returns the stream's sequence number
 // of the last one.
 func (j *Journal) publish(ctx context.Context, messages ...message) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, attemptTimeout)
+	size := 0
+	for _, m := range messages {
+		size += len(m.data)
+	}
+	ctx, cancel := j.attempt(ctx, attemptTimeout+time.Duration(size)*time.Microsecond) // 1 MB a second at least
 	defer cancel()
 	last := messages[len(messages)-1].encode(j.name)
 	if len(messages) > 1 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"strconv"
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,7 +20,7 @@ var errAbsent = errors.New("there is no such message")
 // get asks the leader of the stream for a message until it answers or ctx ends.
 func (j *Journal) get(ctx context.Context, ask func(ctx context.Context) (*jetstream.RawStreamMsg, error)) (*jetstream.RawStreamMsg, error) {
 	for try := 0; ; try++ {
-		once, cancel := context.WithTimeout(ctx, attemptTimeout)
+		once, cancel := j.attempt(ctx, attemptTimeout)
 		msg, err := ask(once)
 		cancel()
 		switch {
@@ -118,7 +119,7 @@ func (j *Journal) image(ctx context.Context, thread string, e *entry) (store.Ima
 				return store.Image{}, err
 			}
 		}
-		snapshot, err := j.fetch(ctx, thread, at, blobSnapshot, with.snapshot)
+		snapshot, err := j.fetch(ctx, j.blobSubject(thread, at, blobSnapshot), with.snapshot)
 		if err != nil {
 			return store.Image{}, err
 		}
@@ -156,7 +157,7 @@ func (j *Journal) image(ctx context.Context, thread string, e *entry) (store.Ima
 
 // fill puts the record of a message into its place in the image.
 func (j *Journal) fill(ctx context.Context, thread string, e *entry, image *store.Image) error {
-	record, err := j.fetch(ctx, thread, e.revision, blobRecord, e.record)
+	record, err := j.fetch(ctx, j.blobSubject(thread, e.revision, blobRecord), e.record)
 	if err != nil {
 		return err
 	}
@@ -170,14 +171,14 @@ const (
 	blobSnapshot = 's'
 )
 
-// fetch returns the bytes of a blob.
-func (j *Journal) fetch(ctx context.Context, thread string, revision uint64, kind byte, v blob) ([]byte, error) {
+// fetch returns the bytes of a blob, whose parts are in subjects that begin so.
+func (j *Journal) fetch(ctx context.Context, subject string, v blob) ([]byte, error) {
 	if v.parts == 0 {
 		return append([]byte{}, v.inline...), nil
 	}
 	parts := make([][]byte, v.parts)
 	err := inParallel(v.parts, func(i int) error {
-		msg, err := j.last(ctx, j.partSubject(thread, revision, kind, i))
+		msg, err := j.last(ctx, subject+strconv.Itoa(i))
 		if err == nil {
 			parts[i] = msg.Data
 		}
@@ -191,7 +192,7 @@ func (j *Journal) fetch(ctx context.Context, thread string, revision uint64, kin
 		all = append(all, p...)
 	}
 	if uint64(len(all)) != v.size || crc32.Checksum(all, castagnoli) != v.sum {
-		return nil, corrupt("the parts of revision %d of thread %s do not fit together", revision, thread)
+		return nil, corrupt("the messages of stream %s with subjects %s0 and so on do not fit together", j.name, subject)
 	}
 	return all, nil
 }
@@ -289,8 +290,13 @@ func (j *Journal) body(ctx context.Context, ref store.EffectRef, seq uint64) (st
 		return store.Effect{}, err
 	}
 	s, ok := readState(ref, msg.Header.Get(headerState))
-	if !ok || s.bodySeq != 0 || s.bodySum != crc32.Checksum(msg.Data, castagnoli) {
+	if !ok || s.bodySeq != 0 || s.body.parts == 0 && s.body.sum != crc32.Checksum(msg.Data, castagnoli) {
 		return store.Effect{}, corrupt("message %d of stream %s is not the body of effect %s", seq, j.name, ref)
+	}
+	if s.body.parts > 0 {
+		if msg.Data, err = j.fetch(ctx, j.effectPrefix(ref)+".", s.body); err != nil {
+			return store.Effect{}, err
+		}
 	}
 	return store.Effect{Lane: s.lane, NotBefore: s.notBefore, Body: msg.Data}, nil
 }

@@ -90,7 +90,7 @@ func (j *Journal) openStream(ctx context.Context, o Options) error {
 // findStream finds the stream, or makes it. Several processes may do so at once.
 func (j *Journal) findStream(ctx context.Context, want jetstream.StreamConfig) error {
 	for try := 0; ; try++ {
-		once, cancel := context.WithTimeout(ctx, attemptTimeout)
+		once, cancel := j.attempt(ctx, attemptTimeout)
 		var err error
 		j.stream, err = j.js.Stream(once, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -11,13 +11,14 @@ import (
 // The kinds of subjects, below Options.Prefix. What belongs to a thread has its id as the
 // next token. All but notices are in the stream.
 //
-//	j.<thread>                     one message a revision; the last one is the thread's head
-//	l.<thread>                     the lease
-//	b.<thread>.<revision>.<part>   records and snapshots that do not fit into one message
-//	e.<thread>.<revision>.<index>  an effect: first its body, then each change of its state
-//	e.<thread>.d                   the thread was deleted, and its effects are gone
-//	v.<thread>                     confirmations, which mean nothing once they landed
-//	n.<topic>                      notices
+//	j.<thread>                            one message a revision; the last one is the thread's head
+//	l.<thread>                            the lease
+//	b.<thread>.<revision>.<part>          records and snapshots that do not fit into one message
+//	e.<thread>.<revision>.<index>.s       an effect: first its body, then each change of its state
+//	e.<thread>.<revision>.<index>.<part>  a body that does not fit into one message
+//	e.<thread>.d                          the thread was deleted, and its effects are gone
+//	v.<thread>                            confirmations, which mean nothing once they landed
+//	n.<topic>                             notices
 const (
 	kindJournal = "j"
 	kindLease   = "l"
@@ -98,9 +99,13 @@ func (j *Journal) subject(kind, thread string) string {
 // below is the filter for all subjects that begin with that of the thread.
 func (j *Journal) below(kind, thread string) string { return j.subject(kind, thread) + ".>" }
 
-func (j *Journal) effectSubject(r store.EffectRef) string {
+// effectPrefix begins the subjects of an effect.
+func (j *Journal) effectPrefix(r store.EffectRef) string {
 	return j.subject(kindEffect, r.Thread) + "." + strconv.FormatUint(r.Revision, 10) + "." + strconv.FormatUint(uint64(r.Index), 10)
 }
+
+// effectSubject is that of an effect's body and state.
+func (j *Journal) effectSubject(r store.EffectRef) string { return j.effectPrefix(r) + ".s" }
 
 // effects is the filter for all effects.
 func (j *Journal) effects() string { return j.prefix + "." + kindEffect + ".>" }
@@ -110,8 +115,9 @@ func (j *Journal) deletionSubject(thread string) string {
 	return j.subject(kindEffect, thread) + ".d"
 }
 
-func (j *Journal) partSubject(thread string, revision uint64, blob byte, part int) string {
-	return j.subject(kindPart, thread) + "." + strconv.FormatUint(revision, 10) + "." + string(blob) + strconv.Itoa(part)
+// blobSubject begins the subjects of the parts of a record or snapshot, which a number ends.
+func (j *Journal) blobSubject(thread string, revision uint64, kind byte) string {
+	return j.subject(kindPart, thread) + "." + strconv.FormatUint(revision, 10) + "." + string(kind)
 }
 
 // parseSubject takes the prefix off a subject and splits the rest.
@@ -125,9 +131,9 @@ func (j *Journal) parseSubject(subject string) (kind, thread string, rest []stri
 	return parts[0], thread, parts[2:], ok
 }
 
-// parseEffect returns the effect that a subject is about.
+// parseEffect returns the effect that a subject has the state of.
 func parseEffect(thread string, rest []string) (ref store.EffectRef, ok bool) {
-	if len(rest) != 2 {
+	if len(rest) != 3 || rest[2] != "s" {
 		return ref, false
 	}
 	revision, err1 := strconv.ParseUint(rest[0], 10, 64)
