@@ -57,7 +57,7 @@ func (o *outbox) learn(ref store.EffectRef, s state, seq uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.started {
-		o.index.learn(ref, s, seq, now)
+		o.index.learn(ref, s, seq, false, now)
 	}
 }
 
@@ -192,7 +192,7 @@ func (o *outbox) receive(msg jetstream.Msg, seq uint64, old bool) {
 			return
 		}
 		if s, ok := readState(ref, header); ok {
-			o.index.learn(ref, s, seq, now)
+			o.index.learn(ref, s, seq, true, now)
 			if old && s.kind == isGone {
 				o.j.janitor.purge(o.j.effectPrefix(ref)+".>", seq) // in case the process that settled it did not live to do so
 			}

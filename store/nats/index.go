@@ -122,11 +122,13 @@ func (x *index) lane(name string) *lane {
 }
 
 // learn notes what the message seq says of an effect, unless something newer is known.
-func (x *index) learn(ref store.EffectRef, s state, seq uint64, now time.Time) {
-	if seq <= x.gone[ref] {
+// What does not come from the feed may come late: when the feed has passed it and there is no
+// such effect, the effect is gone.
+func (x *index) learn(ref store.EffectRef, s state, seq uint64, fed bool, now time.Time) {
+	e := x.effects[ref]
+	if seq <= x.gone[ref] || e == nil && !fed && seq <= x.passed {
 		return
 	}
-	e := x.effects[ref]
 	if e != nil && seq <= e.seq {
 		e.age = x.age
 		return

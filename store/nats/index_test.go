@@ -28,7 +28,7 @@ func TestIndexKnowsWhatTheFeedBrings(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		x, now := newIndex(), time.Unix(1000, 0)
 		truth := map[store.EffectRef]fact{}
-		var feed []fact
+		var feed, all []fact
 		for seq := uint64(1); seq <= 120; seq++ {
 			ref := store.EffectRef{Thread: fmt.Sprint(random.IntN(3)), Revision: uint64(random.IntN(4)), Index: uint32(random.IntN(2))}
 			s := state{kind: isWaiting + byte(random.IntN(4)), lane: fmt.Sprint("lane ", ref.Index), due: time.Unix(int64(990+random.IntN(20)), 0)}
@@ -40,17 +40,22 @@ func TestIndexKnowsWhatTheFeedBrings(t *testing.T) {
 				delete(truth, ref)
 			}
 			feed = append(feed, f)
+			all = append(all, f)
 			if random.IntN(2) == 0 { // this process did it
-				x.learn(ref, s, seq, now)
+				x.learn(ref, s, seq, false, now)
+			}
+			if random.IntN(2) == 0 { // or read it, some time later
+				late := all[random.IntN(len(all))]
+				x.learn(late.ref, late.s, late.seq, false, now)
 			}
 			for len(feed) > 0 && random.IntN(3) == 0 {
-				x.learn(feed[0].ref, feed[0].s, feed[0].seq, now)
+				x.learn(feed[0].ref, feed[0].s, feed[0].seq, true, now)
 				x.pass(feed[0].seq)
 				feed = feed[1:]
 			}
 		}
 		for _, f := range feed {
-			x.learn(f.ref, f.s, f.seq, now)
+			x.learn(f.ref, f.s, f.seq, true, now)
 			x.pass(f.seq)
 		}
 		require.Len(t, x.effects, len(truth))
@@ -107,11 +112,11 @@ func TestIndexIsSwept(t *testing.T) {
 	x, now := newIndex(), time.Unix(1000, 0)
 	old, kept, own := store.EffectRef{Thread: "old"}, store.EffectRef{Thread: "kept"}, store.EffectRef{Thread: "own"}
 	for i, ref := range []store.EffectRef{old, kept} {
-		x.learn(ref, state{kind: isWaiting, lane: "a"}, uint64(i+1), now)
+		x.learn(ref, state{kind: isWaiting, lane: "a"}, uint64(i+1), true, now)
 	}
 	x.age++
-	x.learn(own, state{kind: isWaiting, lane: "b"}, 3, now)
-	x.learn(kept, state{kind: isWaiting, lane: "a"}, 2, now)
+	x.learn(own, state{kind: isWaiting, lane: "b"}, 3, true, now)
+	x.learn(kept, state{kind: isWaiting, lane: "a"}, 2, true, now)
 	x.sweep()
 	require.NotContains(t, x.effects, old)
 	require.Contains(t, x.effects, kept)
@@ -119,7 +124,7 @@ func TestIndexIsSwept(t *testing.T) {
 	x.forget("kept", 2)
 	require.Contains(t, x.effects, kept, "it came after the thread was deleted")
 	x.forget("kept", 3)
-	x.learn(kept, state{kind: isWaiting, lane: "a"}, 2, now)
+	x.learn(kept, state{kind: isWaiting, lane: "a"}, 2, true, now)
 	require.NotContains(t, x.effects, kept, "a late message about what was deleted")
 	require.Len(t, x.lanes, 1)
 }
@@ -129,7 +134,7 @@ func TestIndexSpreads(t *testing.T) {
 	t.Parallel()
 	x, now := newIndex(), time.Unix(1000, 0)
 	for seq := uint64(1); seq <= 400; seq++ {
-		x.learn(store.EffectRef{Thread: fmt.Sprint(seq % 40), Revision: seq}, state{kind: isWaiting, lane: "a"}, seq, now)
+		x.learn(store.EffectRef{Thread: fmt.Sprint(seq % 40), Revision: seq}, state{kind: isWaiting, lane: "a"}, seq, true, now)
 	}
 	for range 4 {
 		x.contended("a", 1, 5)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	client "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
 
@@ -104,6 +105,8 @@ func (j *Journal) findStream(ctx context.Context, want jetstream.StreamConfig) e
 		switch {
 		case errors.Is(err, jetstream.ErrStreamNameAlreadyInUse):
 			// Somebody else has just made it.
+		case errors.Is(err, client.ErrNoResponders) && try > 8:
+			return fmt.Errorf("%w: %s: the servers have no JetStream, or not for this account: %w", ErrStream, want.Name, err)
 		case errors.As(err, &api) && api.Code < 500, errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.As(err, &api) && api.ErrorCode == codeReplicas:
 			return fmt.Errorf("%w: %s with %d replicas: %w", ErrStream, want.Name, want.Replicas, err)
 		}

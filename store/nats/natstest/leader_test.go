@@ -149,7 +149,10 @@ func TestLeaderKills(t *testing.T) {
 	require.NoError(t, storetest.Check(check, j, seen.acks))
 	require.Empty(t, seen.stale)
 
-	require.NoError(t, effects.deliver(check, other, true))
+	fresh, err := nats.Open(check, servers.URL(), o) // which knows of all that was acknowledged
+	require.NoError(t, err)
+	defer fresh.Close()
+	require.NoError(t, effects.deliver(check, fresh, true))
 	require.Empty(t, effects.wrong)
 	twice := 0
 	for _, ref := range effects.emitted {

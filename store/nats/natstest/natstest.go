@@ -1,6 +1,7 @@
 package natstest
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/url"
@@ -27,13 +28,26 @@ func Start(t testing.TB, n int) *Servers {
 // StartWith is Start with changes to the options of each server.
 func StartWith(t testing.TB, n int, change func(*server.Options)) *Servers {
 	t.Helper()
+	s, err := New(t.TempDir(), n, change)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// New is StartWith for programs that are no tests: the servers keep their files in folder,
+// and end with Close.
+func New(folder string, n int, change func(*server.Options)) (*Servers, error) {
+	routes, err := freePorts(n)
+	if err != nil {
+		return nil, err
+	}
 	s := &Servers{}
-	t.Cleanup(s.stop)
-	folder := t.TempDir()
-	routes := freePorts(t, n)
 	for i := range n {
+		name := fmt.Sprintf("n%d", i+1)
 		o := &server.Options{
-			ServerName: fmt.Sprintf("n%d", i+1),
+			ServerName: name,
 			Host:       "127.0.0.1",
 			Port:       server.RANDOM_PORT,
 			HTTPHost:   "127.0.0.1",
@@ -41,7 +55,7 @@ func StartWith(t testing.TB, n int, change func(*server.Options)) *Servers {
 			NoLog:      true,
 			NoSigs:     true,
 			JetStream:  true,
-			StoreDir:   filepath.Join(folder, fmt.Sprintf("n%d", i+1)),
+			StoreDir:   filepath.Join(folder, name),
 			SyncAlways: true,
 			// The default is what a small disk has free.
 			JetStreamMaxStore: 8 << 30, JetStreamMaxMemory: 1 << 30,
@@ -53,37 +67,41 @@ func StartWith(t testing.TB, n int, change func(*server.Options)) *Servers {
 			}
 		}
 		change(o)
-		started, err := server.NewServer(o)
+		one, err := server.NewServer(o)
 		if err != nil {
-			t.Fatalf("natstest: %v", err)
+			s.Close()
+			return nil, fmt.Errorf("natstest: %w", err)
 		}
-		s.servers = append(s.servers, started)
-		started.Start()
+		s.servers = append(s.servers, one)
+		one.Start()
 	}
-	s.await(t)
-	return s
+	if err := s.await(); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
-func (s *Servers) await(t testing.TB) {
-	t.Helper()
+func (s *Servers) await() error {
 	deadline := time.Now().Add(time.Minute)
 	for _, one := range s.servers {
 		if !one.ReadyForConnections(time.Until(deadline)) {
-			t.Fatal("natstest: a server does not take connections")
+			return errors.New("natstest: a server does not take connections")
 		}
 	}
 	for !s.ready() {
 		if time.Now().After(deadline) {
-			t.Fatal("natstest: the servers do not find together")
+			return errors.New("natstest: the servers do not find together")
 		}
 		<-time.After(10 * time.Millisecond)
 	}
+	return nil
 }
 
 // ready reports whether there is a leader that knows of all.
 func (s *Servers) ready() bool {
 	if len(s.servers) == 1 {
-		return s.servers[0].JetStreamEnabled()
+		return true // it is when it takes connections
 	}
 	for _, one := range s.servers {
 		if one.JetStreamIsLeader() {
@@ -93,12 +111,27 @@ func (s *Servers) ready() bool {
 	return false
 }
 
-func (s *Servers) stop() {
+// Close ends the servers.
+func (s *Servers) Close() {
 	for _, one := range s.servers {
 		one.Shutdown()
 	}
 	for _, one := range s.servers {
 		one.WaitForShutdown()
+	}
+}
+
+// EnableJetStream gives an account JetStream without limits, where StartWith set accounts.
+func (s *Servers) EnableJetStream(t testing.TB, account string) {
+	t.Helper()
+	for _, one := range s.servers {
+		a, err := one.LookupAccount(account)
+		if err == nil {
+			err = a.EnableJetStream(nil, nil)
+		}
+		if err != nil {
+			t.Fatalf("natstest: %v", err)
+		}
 	}
 }
 
@@ -134,15 +167,14 @@ func (s *Servers) Disconnect() {
 }
 
 // freePorts returns ports of this host that nobody listens on.
-func freePorts(t testing.TB, n int) (ports []int) {
-	t.Helper()
+func freePorts(n int) (ports []int, err error) {
 	for range n {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
-			t.Fatalf("natstest: %v", err)
+			return nil, fmt.Errorf("natstest: %w", err)
 		}
 		defer l.Close() // when all are known, so that they differ
 		ports = append(ports, l.Addr().(*net.TCPAddr).Port)
 	}
-	return ports
+	return ports, nil
 }

@@ -61,7 +61,10 @@ type Processes struct {
 func StartProcesses(t testing.TB, n int) *Processes {
 	t.Helper()
 	folder := t.TempDir()
-	ports := freePorts(t, 2*n)
+	ports, err := freePorts(2 * n)
+	if err != nil {
+		t.Fatal(err)
+	}
 	p := &Processes{clients: ports[:n], running: make([]*exec.Cmd, n)}
 	var routes []string
 	for _, port := range ports[n:] {
