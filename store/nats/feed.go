@@ -211,5 +211,3 @@ func (o *outbox) complete() {
 		close(o.ready)
 	}
 }
-
-var errNoSuchClaim = errors.New("somebody else was faster")

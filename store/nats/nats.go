@@ -122,6 +122,7 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	options := append([]client.Option{
 		client.Name("fixpoint"),
 		client.MaxReconnects(-1),
+		client.IgnoreAuthErrorAbort(), // credentials may be renewed
 		client.ReconnectWait(250 * time.Millisecond),
 		client.ReconnectJitter(100*time.Millisecond, 250*time.Millisecond),
 		client.PingInterval(10 * time.Second),
@@ -261,6 +262,8 @@ func (j *Journal) enter(ctx context.Context) (context.Context, context.CancelFun
 	switch {
 	case j.closed:
 		return nil, nil, errClosed
+	case j.nc.IsClosed():
+		return nil, nil, fmt.Errorf("nats: the connection was closed: %w", store.ErrClosed)
 	case ctx.Err() != nil:
 		return nil, nil, fmt.Errorf("nats: not done: %w", context.Cause(ctx))
 	}

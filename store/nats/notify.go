@@ -60,12 +60,15 @@ func (j *Journal) Listen(ctx context.Context, topic string) (<-chan []byte, erro
 		defer leave()
 		defer close(notices)
 		defer func() { _ = subscription.Unsubscribe() }()
+		closed := time.NewTicker(time.Second)
+		defer closed.Stop()
 		for {
 			select {
-			case msg, ok := <-heard:
-				if !ok {
+			case <-closed.C: // the client does not say so here
+				if j.nc.IsClosed() {
 					return
 				}
+			case msg := <-heard:
 				select {
 				case notices <- msg.Data:
 				case <-listening.Done():

@@ -10,6 +10,9 @@ import (
 	"github.com/ddd26017/fixpoint/store"
 )
 
+// errNoSuchClaim means that an effect was claimed, changed or settled by somebody else.
+var errNoSuchClaim = errors.New("somebody else was faster")
+
 // Claim implements [store.Outbox]. Effects come in the order of their commits. One
 // that is claimed or waits does not hold up those behind it.
 //
@@ -17,7 +20,7 @@ import (
 // keeps this process up to date: what it emitted itself can be claimed at once, what other
 // processes emit some milliseconds later. A claim that finds nothing asks no server. Each
 // effect that is claimed costs two requests, several at a time. When another process is
-// faster with one, the next is tried.
+// faster with one, the next is tried. The worker's name is not kept.
 func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
 	if err := checkName("lane", lane); err != nil {
 		return nil, err

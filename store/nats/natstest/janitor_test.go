@@ -1,0 +1,53 @@
+//go:build servers
+
+package natstest_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ddd26017/fixpoint/store"
+	"github.com/ddd26017/fixpoint/store/nats"
+	"github.com/ddd26017/fixpoint/store/nats/natstest"
+)
+
+// What means nothing any more goes away: settled effects with their parts, former states of
+// effects and leases. What a process left over that ended, the next one cleans up.
+func TestCleanUp(t *testing.T) {
+	t.Parallel()
+	servers := natstest.Start(t, 1)
+	o := nats.Options{Replicas: 1, AssumeSynced: true}
+	gone := open(t, servers, o)
+	put(t, gone, commit(1, "left", 0, "mail"))
+	claims, err := gone.Claim(t.Context(), "mail", "w", 1, time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, gone.Settle(t.Context(), claims[0], store.Settlement{}))
+	require.NoError(t, gone.Close())
+
+	j := open(t, servers, o)
+	c := commit(1, "t", 0, "mail", "mail", "mail", "fax")
+	c.Effects[0].Body = make([]byte, 3<<20)
+	put(t, j, c)
+	claims, err = j.Claim(t.Context(), "mail", "w", 3, time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, j.Settle(t.Context(), claims[0], store.Settlement{}))
+	c = commit(2, "t", 1)
+	c.Settles = []store.EffectRef{claims[1].Ref}
+	put(t, j, c)
+	require.NoError(t, j.Settle(t.Context(), claims[2], store.Settlement{RetryAt: time.Now().Add(time.Hour)}))
+	lease, err := j.Acquire(t.Context(), "t", "ann", time.Hour)
+	require.NoError(t, err)
+	for range 5 {
+		lease, err = j.Renew(t.Context(), lease, time.Hour)
+		require.NoError(t, err)
+	}
+	require.EqualValues(t, 6, subjects(t, servers, j, "l.t")["fixpoint.l.t"])
+	require.Eventually(t, func() bool {
+		effects := subjects(t, servers, j, "e.>")
+		return len(effects) == 2 && effects["fixpoint.e.t.1.2.s"] == 2 && effects["fixpoint.e.t.1.3.s"] == 1 &&
+			subjects(t, servers, j, "l.t")["fixpoint.l.t"] == 1
+	}, 2*time.Minute, time.Second)
+	require.NoError(t, j.Release(t.Context(), lease))
+}
