@@ -58,9 +58,8 @@
 // # What it costs
 //
 // A commit without effects is one message; to emit an effect, claim it and settle it are
-// three, and one request that cleans up after it, half a minute later. With one replica a
-// batch is several times slower than a message, because the server keeps it in files of its
-// own first.
+// three, and to delete them, half a minute later, three requests. With one replica a batch is
+// several times slower than a message, because the server keeps it in files of its own first.
 //
 // Every process that claims keeps the outbox in memory, about 300 bytes an effect without
 // its body. It reads it all when it begins, some 50,000 effects a second, and has a consumer
@@ -70,7 +69,7 @@
 //
 // # Permissions
 //
-// A user of the store publishes to and listens to what is below Options.Prefix, makes and
-// reads the stream and its consumers, reads and deletes its messages and purges it:
-// $JS.API.STREAM.{INFO,CREATE,PURGE,MSG.GET,MSG.DELETE}.STREAM and $JS.API.CONSUMER.>.
+// A user of the store must be allowed to publish to fixpoint.> (Options.Prefix), to
+// $JS.API.STREAM.{INFO,CREATE,PURGE,MSG.GET,MSG.DELETE}.FIXPOINT (Options.Stream) and to
+// $JS.API.CONSUMER.>, and to listen to fixpoint.n.> and _INBOX.>.
 package nats

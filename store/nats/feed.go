@@ -61,6 +61,16 @@ func (o *outbox) learn(ref store.EffectRef, s state, seq uint64) {
 	}
 }
 
+// known returns what is known of an effect, which is nothing unless the outbox is in use.
+func (o *outbox) known(ref store.EffectRef) item {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if e := o.index.effects[ref]; e != nil {
+		return *e
+	}
+	return item{}
+}
+
 func (o *outbox) forget(thread string, before uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

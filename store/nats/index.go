@@ -39,6 +39,7 @@ type item struct {
 	order    uint64 // of the message that has its body
 	due      time.Time
 	attempts int
+	parts    int    // of its body
 	age      uint64 // of the feed that has seen it
 	taken    bool   // by a claim of this process that is under way
 
@@ -129,7 +130,7 @@ func (x *index) learn(ref store.EffectRef, s state, seq uint64, fed bool, now ti
 	if seq <= x.gone[ref] || e == nil && !fed && seq <= x.passed {
 		return
 	}
-	if e != nil && seq <= e.seq {
+	if e != nil && (seq < e.seq || seq == e.seq && s.kind != isGone) {
 		e.age = x.age
 		return
 	}
@@ -150,7 +151,7 @@ func (x *index) learn(ref store.EffectRef, s state, seq uint64, fed bool, now ti
 		e = &item{ref: ref, lane: x.lane(s.lane)}
 		x.effects[ref] = e
 	}
-	e.kind, e.seq, e.due, e.attempts, e.age = s.kind, seq, s.due, s.attempts, x.age
+	e.kind, e.seq, e.due, e.attempts, e.parts, e.age = s.kind, seq, s.due, s.attempts, s.body.parts, x.age
 	if e.order = s.bodySeq; e.order == 0 {
 		e.order = seq
 	}

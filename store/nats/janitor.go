@@ -2,20 +2,24 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // janitor removes messages that mean nothing any more: those of settled effects and the
-// former states of effects and leases. All it does could as well be left undone, so it never
+// former states of effects and leases. All it does could as well be left undone, so it hardly
 // repeats anything: what is left over by a process that ends is found by the next one that
 // reads the outbox.
 //
-// The server has means of its own, roll-ups and a limit of messages a subject, but the first
-// makes every consumer count again what it has before it, and the second would be one for
-// the journal too.
+// It deletes messages one by one where it knows them. The other means of the server, purges,
+// roll-ups and a limit of messages a subject, are slower by far where there are many
+// effects, because the server then looks for the messages of the subject, and every consumer
+// counts again what it has before it; and a limit would be one for the journal too.
 type janitor struct {
 	j    *Journal
 	done sync.WaitGroup
@@ -24,18 +28,22 @@ type janitor struct {
 	tasks []task // by time
 }
 
-// task is a subject to purge up to and with a message, or, without a subject, that message
-// alone to delete.
+// task is one of three: messages to delete, in this order; a subject to purge up to and with
+// a message; an effect to bury.
 type task struct {
 	at      time.Time
-	subject string
-	seq     uint64
+	seqs    []uint64
+	purge   string
+	upTo    uint64
+	bury    store.EffectRef
+	bodySeq uint64 // of the effect to bury
+	token   uint64
 }
 
 const (
 	// cleanAfter is how long a settled effect's last message stays, so that the consumers of
-	// all processes have time to pass on that it is settled. Who was not connected for as
-	// long looks at the whole outbox anew.
+	// all processes have time to pass on that it is settled. No leader that was deposed
+	// answers for as long.
 	cleanAfter = 30 * time.Second
 	cleanEvery = time.Second
 	// maxTasks is how many wait; more are forgotten.
@@ -49,14 +57,19 @@ func newJanitor(j *Journal) *janitor {
 }
 
 // purge removes all messages of a subject up to one, later.
-func (n *janitor) purge(subject string, upTo uint64) {
-	n.add(task{time.Now().Add(cleanAfter), subject, upTo})
+func (n *janitor) purge(subject string, upTo uint64) { n.add(task{purge: subject, upTo: upTo}) }
+
+// drop removes messages, later, one after the other: what comes last must not go before the
+// others, lest one of those be taken for the newest.
+func (n *janitor) drop(seqs ...uint64) { n.add(task{seqs: seqs}) }
+
+// bury settles an effect that has no body, later, if it still has none then.
+func (n *janitor) bury(ref store.EffectRef, bodySeq, token uint64) {
+	n.add(task{bury: ref, bodySeq: bodySeq, token: token})
 }
 
-// drop removes one message, later.
-func (n *janitor) drop(seq uint64) { n.add(task{time.Now().Add(cleanAfter), "", seq}) }
-
 func (n *janitor) add(t task) {
+	t.at = time.Now().Add(cleanAfter)
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if len(n.tasks) < maxTasks {
@@ -99,9 +112,20 @@ func (n *janitor) work() {
 func (n *janitor) do(t task) {
 	ctx, cancel := context.WithTimeout(n.j.ctx, attemptTimeout)
 	defer cancel()
-	if t.subject == "" {
-		_ = n.j.stream.DeleteMsg(ctx, t.seq)
-		return
+	switch {
+	case t.token > 0:
+		if _, err := n.j.at(ctx, t.bodySeq); errors.Is(err, errAbsent) {
+			_, _ = n.j.change(ctx, t.bury, t.token, state{kind: isGone, nonce: newID()}, nil)
+		}
+	case t.purge != "":
+		_ = n.j.stream.Purge(ctx, jetstream.WithPurgeSubject(t.purge), jetstream.WithPurgeSequence(t.upTo+1))
 	}
-	_ = n.j.stream.Purge(ctx, jetstream.WithPurgeSubject(t.subject), jetstream.WithPurgeSequence(t.seq+1))
+	for _, seq := range t.seqs {
+		if n.j.stream.DeleteMsg(ctx, seq) == nil {
+			continue
+		}
+		if _, err := n.j.at(ctx, seq); !errors.Is(err, errAbsent) {
+			return
+		}
+	}
 }

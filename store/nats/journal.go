@@ -163,9 +163,10 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 
 	firstSettled := len(messages)
 	var refs []store.EffectRef
+	var known []item
 	for _, ref := range c.Settles {
 		if !slices.Contains(refs, ref) {
-			refs = append(refs, ref)
+			refs, known = append(refs, ref), append(known, j.outbox.known(ref))
 			messages = append(messages, message{subject: j.effectSubject(ref), state: writeState(ref, state{kind: isGone})})
 		}
 	}
@@ -200,8 +201,8 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 		j.threads.forget()
 	}
 	for i, ref := range refs {
+		j.cleanUp(ref, known[i], known[i].seq, seq(firstSettled+i))
 		j.outbox.learn(ref, state{kind: isGone}, seq(firstSettled+i))
-		j.janitor.purge(j.effectPrefix(ref)+".>", seq(firstSettled+i))
 	}
 	for i := range c.Effects {
 		ref := store.EffectRef{Thread: c.Thread, Revision: e.revision, Index: uint32(i)}

@@ -293,7 +293,7 @@ type state struct {
 	due       time.Time
 	attempts  int
 	bodySeq   uint64   // of the message that has the body; 0: this one
-	body      blob     // in the message that has it
+	body      blob     // whole in the message that has it, elsewhere the number of its parts
 	of        uint64   // the claim that this settles; 0: none
 	nonce     [16]byte // of the call that wrote it
 }

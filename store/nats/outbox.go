@@ -126,15 +126,17 @@ func (j *Journal) claim(ctx context.Context, e item, lane string, until time.Tim
 		effect, err := j.body(ctx, e.ref, e.order)
 		body <- found{effect, err}
 	}()
-	s := state{kind: isClaimed, lane: lane, due: until, attempts: e.attempts + 1, bodySeq: e.order, nonce: newID()}
+	s := state{kind: isClaimed, lane: lane, due: until, attempts: e.attempts + 1, bodySeq: e.order, body: blob{parts: e.parts}, nonce: newID()}
 	token, err := j.change(ctx, e.ref, e.seq, s, nil)
 	b := <-body
 	switch {
 	case err != nil:
 		return claimed{}, err
 	case errors.Is(b.err, errAbsent):
-		// It was settled right after the claim.
+		// It was settled right after the claim, or long ago, by a process that did not live to
+		// clean up.
 		j.outbox.learn(e.ref, state{kind: isGone}, token)
+		j.janitor.bury(e.ref, e.order, token)
 		return claimed{}, errNoSuchClaim
 	case b.err != nil:
 		return claimed{}, b.err
@@ -147,12 +149,13 @@ func (j *Journal) claim(ctx context.Context, e item, lane string, until time.Tim
 // is then known to the index. A nonce that is found there is that of an attempt of the same call.
 func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s state, text []byte) (uint64, error) {
 	m := message{subject: j.effectSubject(ref), state: writeState(ref, s), data: text, check: true, expect: seq}
+	known := j.outbox.known(ref)
 	for try := 0; ; try++ {
 		landed, err := j.publish(ctx, m)
 		if err == nil {
 			switch {
 			case s.kind == isGone:
-				j.janitor.purge(j.effectPrefix(ref)+".>", landed)
+				j.cleanUp(ref, known, seq, landed)
 			case seq != s.bodySeq:
 				j.janitor.drop(seq)
 			}
@@ -187,6 +190,19 @@ func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s
 		if ctx.Err() != nil {
 			return 0, ended(ctx, false, err)
 		}
+	}
+}
+
+// cleanUp removes the messages of an effect that the message gone says is settled, later.
+// What was known of the effect before, and which message was its newest, saves a search.
+func (j *Journal) cleanUp(ref store.EffectRef, known item, newest, gone uint64) {
+	switch {
+	case known.seq == 0 || known.parts > 0:
+		j.janitor.purge(j.effectPrefix(ref)+".>", gone)
+	case newest == known.order:
+		j.janitor.drop(newest, gone)
+	default:
+		j.janitor.drop(known.order, newest, gone)
 	}
 }
 
@@ -228,7 +244,7 @@ func (j *Journal) Settle(ctx context.Context, c store.Claim, how store.Settlemen
 		case seq != c.Token || have.kind != isClaimed:
 			return fmt.Errorf("nats: effect %s was settled or claimed by somebody else: %w", c.Ref, store.ErrFenced)
 		default:
-			s.bodySeq = have.bodySeq
+			s.bodySeq, s.body.parts = have.bodySeq, have.body.parts
 			_, err = j.change(ctx, c.Ref, seq, s, []byte(how.Error[:min(len(how.Error), maxErrorText)]))
 			if !errors.Is(err, errNoSuchClaim) {
 				return err

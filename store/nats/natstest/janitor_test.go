@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ddd26017/fixpoint/store"
@@ -50,4 +51,32 @@ func TestCleanUp(t *testing.T) {
 			subjects(t, servers, j, "l.t")["fixpoint.l.t"] == 1
 	}, 2*time.Minute, time.Second)
 	require.NoError(t, j.Release(t.Context(), lease))
+}
+
+// An effect that lost its body was settled by a process that did not live to clean up. It
+// is not delivered, and goes away.
+func TestBury(t *testing.T) {
+	t.Parallel()
+	servers := natstest.Start(t, 1)
+	j := open(t, servers, nats.Options{Replicas: 1, AssumeSynced: true})
+	put(t, j, commit(1, "t", 0, "mail", "mail"))
+	claims, err := j.Claim(t.Context(), "mail", "w", 10, 0)
+	require.NoError(t, err)
+	require.Len(t, claims, 2)
+	js, err := jetstream.New(connect(t, servers.URL()))
+	require.NoError(t, err)
+	stream, err := js.Stream(t.Context(), j.Stream())
+	require.NoError(t, err)
+	body, err := stream.GetMsg(t.Context(), 1, jetstream.WithGetMsgSubject("fixpoint.e.t.1.1.s"))
+	require.NoError(t, err)
+	require.NoError(t, stream.DeleteMsg(t.Context(), body.Sequence))
+
+	claims, err = j.Claim(t.Context(), "mail", "w", 10, time.Hour)
+	require.NoError(t, err)
+	require.Len(t, claims, 1)
+	depth(t, j, "mail", 0, 1, 0)
+	require.Eventually(t, func() bool {
+		effects := subjects(t, servers, j, "e.>")
+		return len(effects) == 1 && effects["fixpoint.e.t.1.0.s"] > 0
+	}, 2*time.Minute, time.Second)
 }

@@ -144,6 +144,44 @@ func TestConnections(t *testing.T) {
 	require.ErrorContains(t, err, "nats://127.0.0.1:1")
 }
 
+// What the package says a user must be allowed to do is enough.
+func TestPermissions(t *testing.T) {
+	t.Parallel()
+	servers := natstest.StartWith(t, 1, func(o *server.Options) {
+		publish := []string{"fixpoint.>", "$JS.API.CONSUMER.>"}
+		for _, verb := range []string{"INFO", "CREATE", "PURGE", "MSG.GET", "MSG.DELETE"} {
+			publish = append(publish, "$JS.API.STREAM."+verb+".FIXPOINT")
+		}
+		o.Users = []*server.User{{Username: "store", Password: "store", Permissions: &server.Permissions{
+			Publish:   &server.SubjectPermission{Allow: publish},
+			Subscribe: &server.SubjectPermission{Allow: []string{"fixpoint.n.>", "_INBOX.>"}},
+		}}}
+	})
+	j := open(t, servers, nats.Options{Replicas: 1, AssumeSynced: true, Patience: 5 * time.Second, Connect: []client.Option{
+		client.UserInfo("store", "store"),
+		client.ErrorHandler(func(_ *client.Conn, _ *client.Subscription, err error) { t.Error(err) }),
+	}})
+	heard, err := j.Listen(t.Context(), "topic")
+	require.NoError(t, err)
+	require.NoError(t, j.Notify(t.Context(), "topic", []byte("hello")))
+	require.Equal(t, "hello", string(<-heard))
+	c := commit(1, "t", 0, "mail")
+	c.Snapshot = []byte("state")
+	put(t, j, c)
+	claims, err := j.Claim(t.Context(), "mail", "w", 1, time.Hour)
+	require.NoError(t, err)
+	require.NoError(t, j.Settle(t.Context(), claims[0], store.Settlement{}))
+	_, err = j.Acquire(t.Context(), "t", "ann", time.Hour)
+	require.NoError(t, err)
+	_, err = j.Append(t.Context(), commit(2, "t", 7))
+	require.ErrorIs(t, err, store.ErrFenced)
+	require.NoError(t, j.Prune(t.Context(), "t", store.PrunePolicy{KeepSnapshots: 1}))
+	ids, err := j.Threads(t.Context(), "", 10)
+	require.NoError(t, err)
+	require.Equal(t, []string{"t"}, ids)
+	require.NoError(t, j.Delete(t.Context(), "t"))
+}
+
 // Users of the store do not link the server.
 func TestLinksNoServer(t *testing.T) {
 	t.Parallel()
