@@ -22,7 +22,8 @@
 // Open asks the servers that have the stream, over Options.Monitors or Options.System,
 // and fails with [ErrNotSynced] if one does not or cannot be asked, unless
 // Options.AssumeSynced says that all do, or Options.AllowUnsynced goes without; Caps tells.
-// Servers that get the stream later are not asked.
+// Servers that are down, as long as those that were asked are a majority, and servers that
+// get the stream later are not asked.
 //
 // # How it is kept
 //

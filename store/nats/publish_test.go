@@ -113,7 +113,12 @@ func TestWhoDoesNotSync(t *testing.T) {
 		s.Name, s.JetStream.Config.SyncAlways = name, true
 		return s
 	}
-	require.NoError(t, whoDoesNotSync([]string{"a", "b"}, []server{synced("b"), synced("c"), synced("a")}))
-	require.ErrorContains(t, whoDoesNotSync([]string{"a", "b"}, []server{synced("b")}), "server a was not asked")
-	require.ErrorContains(t, whoDoesNotSync([]string{"a", "b"}, []server{synced("b"), {Name: "a"}}), "server a does not sync")
+	up, down := func(name string) peer { return peer{name: name} }, func(name string) peer { return peer{name, true} }
+	require.NoError(t, whoDoesNotSync([]peer{up("a"), up("b")}, []server{synced("b"), synced("c"), synced("a")}))
+	require.ErrorContains(t, whoDoesNotSync([]peer{up("a"), up("b")}, []server{synced("b")}), "server a was not asked")
+	require.ErrorContains(t, whoDoesNotSync([]peer{up("a"), up("b")}, []server{synced("b"), {Name: "a"}}), "server a does not sync")
+	require.NoError(t, whoDoesNotSync([]peer{up("a"), down("b"), up("c")}, []server{synced("a"), synced("c")}))
+	require.ErrorContains(t, whoDoesNotSync([]peer{up("a"), down("b"), up("c")}, []server{synced("a"), synced("b")}), "server c was not asked")
+	require.ErrorContains(t, whoDoesNotSync([]peer{up("a"), down("b"), down("c")}, []server{synced("a")}), "was not asked")
+	require.ErrorContains(t, whoDoesNotSync([]peer{down("a")}, nil), "server a was not asked")
 }

@@ -20,34 +20,51 @@ import (
 var ErrNotSynced = errors.New("nats: it is not known that the servers sync every write")
 
 // checkSynced reports whether an acknowledged message survives a loss of power on all
-// servers of the stream.
+// servers of the stream. One that has just started may take a moment to answer.
 func (j *Journal) checkSynced(ctx context.Context, o Options, info *jetstream.StreamInfo) (bool, error) {
 	if o.AssumeSynced {
 		return true, nil
 	}
-	servers, err := j.askServers(ctx, o)
-	if err == nil {
+	var err error
+	for began := time.Now(); ; {
+		servers, failed := j.askServers(ctx, o)
 		err = whoDoesNotSync(j.peers(info), servers)
+		if err == nil {
+			return true, nil
+		}
+		late := time.Since(began) > 2*attemptTimeout || ctx.Err() != nil
+		if late || o.AllowUnsynced || !errors.Is(err, errNotAsked) || o.System == nil && len(o.Monitors) == 0 {
+			if failed != nil {
+				err = fmt.Errorf("%w: %w", err, failed)
+			}
+			break
+		}
+		pause(ctx, 10, nil)
+		if newer, err := j.js.Stream(ctx, o.Stream); err == nil {
+			info = newer.CachedInfo()
+		}
 	}
-	switch {
-	case err == nil:
-		return true, nil
-	case o.AllowUnsynced:
+	if o.AllowUnsynced {
 		return false, nil
 	}
 	return false, fmt.Errorf("%w: %w; set sync_interval: always in their jetstream block and give Options.Monitors or Options.System, or set Options.AssumeSynced or Options.AllowUnsynced", ErrNotSynced, err)
 }
 
-// peers returns the names of the servers that have the stream.
-func (j *Journal) peers(info *jetstream.StreamInfo) []string {
+// peer is a server that has the stream.
+type peer struct {
+	name string
+	down bool
+}
+
+func (j *Journal) peers(info *jetstream.StreamInfo) []peer {
 	if info.Cluster == nil || info.Cluster.Leader == "" {
-		return []string{j.nc.ConnectedServerName()}
+		return []peer{{name: j.nc.ConnectedServerName()}}
 	}
-	names := []string{info.Cluster.Leader}
-	for _, peer := range info.Cluster.Replicas {
-		names = append(names, peer.Name)
+	peers := []peer{{name: info.Cluster.Leader}}
+	for _, replica := range info.Cluster.Replicas {
+		peers = append(peers, peer{replica.Name, replica.Offline})
 	}
-	return names
+	return peers
 }
 
 // server is what one says of itself; the same fields come from both ways to ask.
@@ -60,37 +77,53 @@ type server struct {
 	} `json:"jetstream"`
 }
 
-func whoDoesNotSync(peers []string, servers []server) error {
-	for _, name := range peers {
-		i := slices.IndexFunc(servers, func(s server) bool { return s.Name == name })
-		if i < 0 {
-			return fmt.Errorf("server %s was not asked", name)
-		}
-		if !servers[i].JetStream.Config.SyncAlways {
-			return fmt.Errorf("server %s does not sync every write", name)
+var errNotAsked = errors.New("was not asked")
+
+// whoDoesNotSync finds a server of the stream that does not sync every write or was not
+// asked. Those that are down need not be asked as long as the others are a majority, since
+// every acknowledgement is theirs then.
+func whoDoesNotSync(peers []peer, servers []server) error {
+	var missing error
+	asked := 0
+	for _, p := range peers {
+		i := slices.IndexFunc(servers, func(s server) bool { return s.Name == p.name })
+		switch {
+		case i >= 0 && !servers[i].JetStream.Config.SyncAlways:
+			return fmt.Errorf("server %s does not sync every write", p.name)
+		case i >= 0:
+			asked++
+		case !p.down || missing == nil:
+			missing = fmt.Errorf("server %s %w", p.name, errNotAsked)
+			if !p.down {
+				asked = -len(peers) // no majority can make up for it
+			}
 		}
 	}
-	return nil
+	if 2*asked > len(peers) {
+		return nil
+	}
+	return missing
 }
 
-// askServers asks all servers that there is a way to.
-func (j *Journal) askServers(ctx context.Context, o Options) ([]server, error) {
-	var servers []server
+// askServers asks all servers that there is a way to. Some may have answered when there is
+// an error.
+func (j *Journal) askServers(ctx context.Context, o Options) (servers []server, failed error) {
 	if o.System != nil {
 		found, err := askSystem(ctx, o.System)
 		if err != nil {
-			return nil, fmt.Errorf("ask the system account: %w", err)
+			failed = fmt.Errorf("ask the system account: %w", err)
 		}
 		servers = found
 	}
 	for _, url := range o.Monitors {
 		s, err := askMonitor(ctx, url)
 		if err != nil {
-			return nil, fmt.Errorf("ask %s: %w", url, err)
+			failed = errors.Join(failed, fmt.Errorf("ask %s: %w", url, err))
+			continue
 		}
 		servers = append(servers, s)
 	}
-	return servers, nil
+	return servers, failed
 }
 
 func askMonitor(ctx context.Context, url string) (s server, err error) {

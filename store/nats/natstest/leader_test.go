@@ -136,7 +136,9 @@ func TestLeaderKills(t *testing.T) {
 		}, time.Minute, 20*time.Millisecond, "kill %d: writers go on without %s", kill, leader)
 		servers.Start(t, servers.Index(leader))
 		if kill%10 == 9 {
-			t.Logf("%d kills", kill+1)
+			seen.mu.Lock()
+			t.Logf("%d kills, %d acknowledged, %d loads, %d of them stale, longest gap %s", kill+1, len(seen.acks), seen.loads, len(seen.stale), seen.gap)
+			seen.mu.Unlock()
 		}
 	}
 	stop()
@@ -149,6 +151,7 @@ func TestLeaderKills(t *testing.T) {
 	require.NoError(t, storetest.Check(check, j, seen.acks))
 	require.Empty(t, seen.stale)
 
+	t.Logf("%d acknowledged commits are there, and no others in their places", len(seen.acks))
 	fresh, err := nats.Open(check, servers.URL(), o) // which knows of all that was acknowledged
 	require.NoError(t, err)
 	defer fresh.Close()
