@@ -61,6 +61,15 @@ func (o *outbox) learn(ref store.EffectRef, s state, seq uint64) {
 	}
 }
 
+// relearn notes what was just read of an effect that the index may have dropped.
+func (o *outbox) relearn(ref store.EffectRef, s state, seq uint64) {
+	now := o.j.now()
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	delete(o.index.gone, ref)
+	o.index.learn(ref, s, seq, true, now)
+}
+
 // known returns what is known of an effect, which is nothing unless the outbox is in use.
 func (o *outbox) known(ref store.EffectRef) item {
 	o.mu.Lock()

@@ -114,8 +114,11 @@ func (n *janitor) do(t task) {
 	defer cancel()
 	switch {
 	case t.token > 0:
-		if _, err := n.j.at(ctx, t.bodySeq); errors.Is(err, errAbsent) {
+		_, err := n.j.at(ctx, t.bodySeq)
+		if errors.Is(err, errAbsent) {
 			_, _ = n.j.change(ctx, t.bury, t.token, state{kind: isGone, nonce: newID()}, nil)
+		} else if s, seq, _, err := n.j.effect(ctx, t.bury); err == nil && seq > 0 {
+			n.j.outbox.relearn(t.bury, s, seq) // a server that was behind did not know the body
 		}
 	case t.purge != "":
 		_ = n.j.stream.Purge(ctx, jetstream.WithPurgeSubject(t.purge), jetstream.WithPurgeSequence(t.upTo+1))
