@@ -21,7 +21,7 @@ import (
 
 // Plan says how many effects there are and how often their dispatcher dies.
 type Plan struct {
-	Store   string // "bolt": child processes are killed; "memstore": workers stop in the middle
+	Store   string // "memstore": workers stop in the middle; else child processes are killed
 	Effects int
 	Every   int // deliveries in the life of a dispatcher, on average
 	Seed    uint64
@@ -58,9 +58,9 @@ const (
 	perCommit = 20
 )
 
-// emit adds the effects, many to a commit, each with a body of its own, and returns the
-// key of each body.
-func emit(ctx context.Context, j engine.Journal, f *Figures) (emitted map[string]string, err error) {
+// emit adds the effects, many to a commit and to the lanes in turn, each with a body of its
+// own, and returns the key of each body.
+func emit(ctx context.Context, j engine.Journal, f *Figures, lanes ...string) (emitted map[string]string, err error) {
 	emitted = map[string]string{}
 	bases := map[string]uint64{}
 	for len(emitted) < f.Effects {
@@ -69,7 +69,7 @@ func emit(ctx context.Context, j engine.Journal, f *Figures) (emitted map[string
 		for range min(perCommit, f.Effects-len(emitted)) {
 			body := fmt.Sprintf("effect-%d-%d", f.Seed, len(emitted))
 			emitted[body] = engine.EffectRef{Thread: id, Revision: c.Base + 1, Index: uint32(len(c.Effects))}.String()
-			c.Effects = append(c.Effects, engine.JournalEffect{Lane: lane, Body: []byte(body)})
+			c.Effects = append(c.Effects, engine.JournalEffect{Lane: lanes[len(c.Effects)%len(lanes)], Body: []byte(body)})
 		}
 		if bases[id], err = j.Append(ctx, c); err != nil {
 			return nil, err
@@ -97,7 +97,7 @@ func runBolt(ctx context.Context, dir string, p Plan) (Figures, error) {
 	if err != nil {
 		return f, err
 	}
-	emitted, err := emit(ctx, j, &f)
+	emitted, err := emit(ctx, j, &f, lane)
 	if err := errors.Join(err, j.Close()); err != nil {
 		return f, err
 	}
@@ -142,7 +142,7 @@ func runMemory(ctx context.Context, p Plan) (Figures, error) {
 	f := Figures{Plan: p}
 	now := time.Unix(1_000_000, 0)
 	store := memstore.New(memstore.Options{Now: func() time.Time { return now }})
-	emitted, err := emit(ctx, store, &f)
+	emitted, err := emit(ctx, store, &f, lane)
 	if err != nil {
 		return f, err
 	}

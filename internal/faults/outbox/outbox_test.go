@@ -10,8 +10,11 @@ import (
 	"github.com/ddd26017/fixpoint/internal/faults/outbox"
 )
 
+// served are the parts of the tests with servers.
+var served []child.Part
+
 func TestMain(m *testing.M) {
-	child.Main(outbox.Dispatcher)
+	child.Main(append(served, outbox.Dispatcher)...)
 	os.Exit(m.Run())
 }
 
