@@ -37,13 +37,14 @@ var background = state.NewTable[string]("fixpoint.background", state.Options[tas
 var errRecalled = errors.New("engine: the run that delegated has ended")
 
 // sendOff starts the call's delegate. Its answer arrives at the beginning of a later step.
-func (r *run) sendOff(ctx context.Context, d *delegate, call inference.ToolCall, in string) (*aside, Output) {
-	a := &aside{id: r.childID(call), task: task{d.agent, call.ID}, out: lostBody(ErrGoexit)}
+func (r *run) sendOff(ctx context.Context, d *delegate, p *passage, in string) (out Output) {
+	a := &aside{id: r.childID(p.sc.call.Call), task: task{d.agent, p.sc.call.Call.ID}}
 	ctx, a.recall = context.WithCancelCause(ctx)
 	a.done = fanout.Beside(r.crew, func() { a.out, _ = r.delegated(ctx, a.id, d, in, &a.held) })
-	out := Output{Content: fmt.Sprintf("agent %s works in the background; its answer comes as a message", d.agent)}
+	p.aside = a
+	out.Content = fmt.Sprintf("agent %s works in the background; its answer comes as a message", d.agent)
 	out.Command.Update(background.Put(a.id, a.task))
-	return a, out
+	return out
 }
 
 // arrive takes in what delegates in the background gave that are done, in the order in
@@ -105,9 +106,12 @@ func (r *run) callBack(ctx context.Context) error {
 	for _, a := range r.asides {
 		<-a.done
 		r.replay(&a.held)
-		updates = append(append(updates, background.Delete(a.id)), a.out.Command.Updates()...)
+		updates = append(updates, a.out.Command.Updates()...)
 		r.warn(scene{}, engineName, "agent %s worked in the background since call %s when the run ended: %s", a.task.Agent, a.task.Call, a.out.Content)
 	}
 	r.asides = nil
+	for id := range background.All(r.th.store.Snapshot()) { // also what another process took with it
+		updates = append(updates, background.Delete(id))
+	}
 	return r.apply(ctx, scene{}, updates...)
 }

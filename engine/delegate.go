@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/ddd26017/fixpoint/inference"
+	"github.com/ddd26017/fixpoint/internal/fanout"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -72,58 +73,49 @@ func (r *run) delegate(ctx context.Context, d *delegate, p *passage, held *heldE
 		return Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
 	if in.Background {
-		var out Output
-		p.aside, out = r.sendOff(ctx, d, p.sc.call.Call, in.Input)
-		return out, inference.OutcomeOK
+		return r.sendOff(ctx, d, p, in.Input), inference.OutcomeOK
 	}
 	return r.delegated(ctx, r.childID(p.sc.call.Call), d, in.Input, held)
 }
 
 // delegated is the run of a delegate, from start to end. Its events come between the
 // parent's, or go to held when delegates run in parallel.
-func (r *run) delegated(ctx context.Context, id string, d *delegate, text string, held *heldEvents) (Output, inference.Outcome) {
-	failed := func(err error) (Output, inference.Outcome) {
-		return Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
-	}
-	a := r.eng.agents[d.agent]
+func (r *run) delegated(ctx context.Context, id string, d *delegate, text string, held *heldEvents) (out Output, outcome inference.Outcome) {
+	out.IsError, outcome = true, inference.OutcomeError
+	a, limit := r.eng.agents[d.agent], r.eng.config.Limits.DelegateTimeout
 	th, err := r.eng.newThread(id, nil) // what counts of it is the result, in the parent's thread
 	if err != nil {
-		return failed(err)
+		return Output{Content: "error: " + err.Error(), IsError: true}, inference.OutcomeError
 	}
-	bounded, limit := ctx, r.eng.config.Limits.DelegateTimeout
-	if limit > 0 {
-		var cancel context.CancelFunc
-		bounded, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: d.spec.Name, Phase: phase.BeforeToolExecute, Limit: limit})
-		defer cancel()
-	}
+	bounded, cancel := limited(ctx, limit, &TimeoutError{Plugin: d.spec.Name, Phase: phase.BeforeToolExecute, Limit: limit})
+	defer cancel()
 	input := Prompt(text)
 	input.RunID = id
 	input.Mode, input.Adapter = r.input.Mode, r.input.Adapter
 	input.Resolver, input.GateDefault = r.input.Resolver, r.input.GateDefault
-	res, err := th.run(bounded, a, input, r, held)
-	waits := err == nil && res.Status == phase.Waiting
-	if waits {
-		res, err = th.callOff(bounded, a, input, r, held)
-	}
-	if err != nil {
-		return failed(err)
-	}
-	out := Output{Content: res.Text}
-	out.Command.Update(Usage.With(res.Usage))
+	waits := false
+	// In a goroutine of its own, which a lone hook of the delegate may end.
+	res, err := fanout.One(context.WithoutCancel(ctx), r.crew, ErrGoexit, func() (*Result, error) {
+		res, err := th.run(bounded, a, input, r, held)
+		if waits = err == nil && res.Status == phase.Waiting; waits {
+			return th.callOff(bounded, a, input, r, held)
+		}
+		return res, err
+	})
+	out.Command.Update(Usage.With(Usage.Get(th.Snapshot()))) // however it ended
 	switch {
+	case err != nil:
+		out.Content = "error: " + err.Error()
 	case waits:
-		out.Content, out.IsError = fmt.Sprintf("agent %s waits for an answer that nobody is there to give", d.agent), true
+		out.Content = fmt.Sprintf("agent %s waits for an answer that nobody is there to give", d.agent)
 	case res.Reason == phase.ReasonCancelled && ctx.Err() == nil:
-		out.Content, out.IsError = fmt.Sprintf("timed out after %s", limit), true
-		return out, inference.OutcomeTimedOut
+		out.Content, outcome = fmt.Sprintf("timed out after %s", limit), inference.OutcomeTimedOut
 	case res.Reason == phase.ReasonCancelled, res.Reason == phase.ReasonTimeout && ctx.Err() != nil:
-		out.Content, out.IsError = lostBody(context.Cause(ctx)).Content, true // what it cost counts
-		return out, inference.OutcomeCancelled
+		out.Content, outcome = lostBody(context.Cause(ctx)).Content, inference.OutcomeCancelled
 	case res.Err != nil:
-		out.Content, out.IsError = fmt.Sprintf("agent %s failed: %v\n%s", d.agent, res.Err, res.Text), true
+		out.Content = fmt.Sprintf("agent %s failed: %v\n%s", d.agent, res.Err, res.Text)
+	default:
+		out.Content, out.IsError, outcome = res.Text, false, inference.OutcomeOK
 	}
-	if out.IsError {
-		return out, inference.OutcomeError
-	}
-	return out, inference.OutcomeOK
+	return out, outcome
 }

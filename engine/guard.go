@@ -45,9 +45,17 @@ func within[T any](ctx context.Context, crew *fanout.Crew, limit time.Duration, 
 		err := guard(plugin, p, func() (err error) { out, err = fn(ctx); return err })
 		return out, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: plugin, Phase: p, Limit: limit})
+	ctx, cancel := limited(ctx, limit, &TimeoutError{Plugin: plugin, Phase: p, Limit: limit})
 	defer cancel()
 	return detached(ctx, crew, plugin, p, fn)
+}
+
+// limited bounds ctx by a time limit, 0 meaning none.
+func limited(ctx context.Context, limit time.Duration, cause error) (context.Context, context.CancelFunc) {
+	if limit <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, limit, cause)
 }
 
 // detached calls fn in a goroutine of the crew, nil for a new one, and waits for it or for ctx.

@@ -60,9 +60,9 @@ func (r *run) request(ctx context.Context, sc scene) (inference.Request, error) 
 // cancelled run, nor one that ends its goroutine the run.
 func (r *run) transform(ctx context.Context, t *transformEntry, p phase.Phase, req inference.Request) (inference.Request, error) {
 	call := func(ctx context.Context) (inference.Request, error) { return t.transform.Transform(ctx, req) }
-	if limit := cmp.Or(t.opts.timeout, r.eng.config.Limits.HookTimeout); limit > 0 {
-		return within(ctx, r.crew, limit, t.plugin, p, call)
-	}
+	limit := cmp.Or(t.opts.timeout, r.eng.config.Limits.HookTimeout)
+	ctx, cancel := limited(ctx, limit, &TimeoutError{Plugin: t.plugin, Phase: p, Limit: limit})
+	defer cancel()
 	return detached(ctx, r.crew, t.plugin, p, call)
 }
 

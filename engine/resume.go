@@ -140,7 +140,6 @@ func (r *run) decide(ctx context.Context, ds []Decision) (err error) {
 			continue
 		}
 		r.setStep(l.Step)
-		r.used.Store(Usage.Get(snap).Total())
 		r.secrets = p.secrets
 		r.emit(scene{}, func(h Header) Event { return RunResumed{Header: h, Base: Base{State: res.Before}} })
 		r.committed(scene{}, res, []state.Batch{b})

@@ -70,10 +70,7 @@ func (r *run) deadline(ctx context.Context) (context.Context, context.CancelFunc
 			limit = s.Timeout()
 		}
 	}
-	if limit == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, limit, errRunTimeout)
+	return limited(ctx, limit, errRunTimeout)
 }
 
 // progress returns the update of what the stop conditions count, after a step

@@ -113,6 +113,9 @@ func (r *run) runBodies(ctx context.Context, bodies []*passage) error {
 		return nil
 	}
 	snap, crowd := r.th.store.Snapshot(), len(r.asides)
+	if crowd == 0 { // else state does not know yet what those at work have used
+		r.used.Store(Usage.Get(snap).Total())
+	}
 	for _, p := range bodies {
 		if _, ok := unpin(p.tool).(*delegate); ok {
 			crowd++
@@ -322,10 +325,7 @@ func (r *run) body(ctx context.Context, p *passage, held *heldEvents) {
 		p.took = r.now().Sub(start)
 		return
 	}
-	bounded, cancel := ctx, context.CancelFunc(func() {})
-	if limit > 0 {
-		bounded, cancel = context.WithTimeoutCause(ctx, limit, &TimeoutError{Plugin: p.sc.call.Call.Name, Phase: p.sc.phase, Limit: limit})
-	}
+	bounded, cancel := limited(ctx, limit, &TimeoutError{Plugin: p.sc.call.Call.Name, Phase: p.sc.phase, Limit: limit})
 	out, err := detached(bounded, r.crew, p.sc.call.Call.Name, p.sc.phase, func(ctx context.Context) (Output, error) {
 		return p.tool.Call(ctx, p.pc)
 	})
