@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -317,7 +318,7 @@ func (r *run) exchange(ctx context.Context) (*exchange, error) {
 	sc.phase = phase.AfterInference
 	resp, err := r.infer(ctx, sc, req)
 	for x := r; x != nil; x = x.parent {
-		x.used.Add(max(0, resp.Usage.Total()))
+		x.used.Add(min(max(0, resp.Usage.Total()), 1<<40)) // the sum of many of them is still a number
 	}
 	// The answer is there: it counts even if the run is cancelled now.
 	settle, cancel := r.settling(ctx)
@@ -352,13 +353,14 @@ func (r *run) afterStep(ctx context.Context) ending {
 	if err != nil {
 		return r.failed(ctx, err)
 	}
-	if !handed && x.err == nil && len(x.calls()) == 0 {
+	last := r.step() >= r.agent.Load().maxRounds() // and none comes that could see the answers of a background
+	if !handed && x.err == nil && len(x.calls()) == 0 && !(last && background.Len(r.th.store.Snapshot()) > 0) {
 		if end := r.natural(ctx); end.reason != "" {
 			return end
 		}
 	}
-	if most := r.agent.Load().maxRounds(); r.step() >= most {
-		return ending{reason: phase.ReasonMaxRounds, detail: fmt.Sprintf("the limit is %d steps", most)}
+	if last {
+		return ending{reason: phase.ReasonMaxRounds, detail: fmt.Sprintf("the limit is %d steps", r.agent.Load().maxRounds())}
 	}
 	return ending{}
 }
@@ -371,7 +373,8 @@ func (r *run) natural(ctx context.Context) ending {
 		if err := r.reunite(ctx); err != nil {
 			return r.failed(ctx, err)
 		}
-		return r.boundary(ctx)
+		reason, detail := r.stopped(nil)
+		return cmp.Or(r.boundary(ctx), ending{reason: reason, detail: detail})
 	}
 	l := lifecycle(snap)
 	if l.Continue == "" {
