@@ -39,8 +39,9 @@
 // LastTier, since a formatter may bring a text to light that was hidden before. A hook
 // that stops the phase keeps the second look from happening, and the first only if it
 // is of a still lower tier. One that fails the phase ends the run, and the engine hides
-// the result. Not covered are actions that run after the hooks, and what a tool adds to
-// the history by itself.
+// the result. Not covered are actions that run after the hooks, what a tool adds to the
+// history by itself, and what a delegate answers that was sent off to the background,
+// which is no result but context that is added.
 //
 // # Limits
 //
