@@ -48,8 +48,9 @@ func (r *run) sendOff(ctx context.Context, d *delegate, p *passage, in string) (
 }
 
 // arrive takes in what delegates in the background gave that are done, in the order in
-// which they were sent off. The run's next model call sees it.
-func (r *run) arrive(ctx context.Context) error {
+// which they were sent off. The run's next model call sees it. An ending is why it cannot
+// go on.
+func (r *run) arrive(ctx context.Context) ending {
 	pending := background.All(r.th.store.Snapshot())
 	var cmd phase.Command
 	arrived := func(id string, t task, text string) {
@@ -76,22 +77,33 @@ func (r *run) arrive(ctx context.Context) error {
 			arrived(id, t, "error: it was lost when its process ended")
 		}
 	}
-	if cmd.IsZero() {
-		return nil
+	if _, err := r.submit(ctx, scene{}, engineName, cmd); err != nil {
+		return r.failed(ctx, err)
 	}
-	_, err := r.submit(ctx, scene{}, engineName, cmd)
-	return err
+	return ending{}
 }
 
-// reunite waits for all delegates in the background and takes in what they gave.
-func (r *run) reunite(ctx context.Context) error {
+// reunite waits for all delegates in the background and takes in what they gave. An ending
+// means that the run must end instead: somebody may ask for that meanwhile.
+func (r *run) reunite(ctx context.Context) ending {
 	r.out.Rouse()
+	wait, stop := context.WithCancel(ctx)
+	defer stop()
+	look := func(state.Commit) {
+		if r.ended() {
+			stop()
+		}
+	}
+	defer r.th.Subscribe(look)()
+	look(state.Commit{}) // at what was committed before
 	for _, a := range r.asides {
 		select {
 		case <-a.done:
-		case <-ctx.Done():
-			return context.Cause(ctx)
+		case <-wait.Done():
 		}
+	}
+	if end := r.boundary(ctx); end.reason != "" {
+		return end
 	}
 	return r.arrive(ctx)
 }

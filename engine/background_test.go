@@ -554,3 +554,35 @@ func TestBackgroundIsDeterministic(t *testing.T) {
 		})
 	}
 }
+
+// Who ends a run from outside does not wait for all that its background might still do,
+// be it that the run has nothing else to do or that it is about to wait for a person.
+func TestEndFromOutsideReachesTheBackground(t *testing.T) {
+	for _, asks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			start := time.Now()
+			calls, plugins := []inference.ToolCall{gbAway("d1", "100h")}, []engine.Plugin{}
+			if asks {
+				calls = append(calls, gbCall("s", "second", ""))
+				plugins = append(plugins, gbGate("asker", func(_ context.Context, pc *phase.Context) (gate.Decision, error) {
+					if pc.Call().Name == "second" {
+						return gate.Suspend(gate.Ticket{}), nil
+					}
+					return gate.Abstain(), nil
+				}))
+			}
+			w := gbBackground(t, func(c *engine.Config) { c.Plugins = append(c.Plugins, plugins...) }, gbAsk(calls...), gbSay("I wait"))
+			time.AfterFunc(10*time.Second, func() {
+				var end phase.Command
+				end.EndRun(phase.ReasonBlocked, "enough")
+				_, err := w.thread.Submit(context.Background(), "operator", end)
+				require.NoError(t, err)
+			})
+			res := w.say("go")
+			require.Equal(t, phase.Done, res.Status)
+			require.Equal(t, "enough", res.Detail)
+			require.Equal(t, 10*time.Second, time.Since(start))
+			require.Len(t, gbOf[engine.RunFinished](w.events), 2)
+		})
+	}
+}

@@ -12,8 +12,8 @@ import (
 
 // suspend leaves the run waiting for answers: nothing ends, and no goroutine stays.
 func (r *run) suspend(ctx context.Context) *Result {
-	if err := r.reunite(ctx); err != nil {
-		return r.finish(ctx, r.failed(ctx, err))
+	if end := r.reunite(ctx); end.reason != "" {
+		return r.finish(ctx, end)
 	}
 	res := r.result(ending{reason: phase.ReasonWaiting})
 	r.saveWhole()

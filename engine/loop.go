@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -226,8 +225,8 @@ func (r *run) oneStep(ctx context.Context) ending {
 	step := r.step() + 1
 	r.setStep(step)
 	r.current.Store(nil)
-	if err := r.arrive(ctx); err != nil {
-		return r.failed(ctx, err)
+	if end := r.arrive(ctx); end.reason != "" {
+		return end
 	}
 	snap := r.th.store.Snapshot()
 	r.saveWhole()
@@ -370,11 +369,11 @@ func (r *run) afterStep(ctx context.Context) ending {
 func (r *run) natural(ctx context.Context) ending {
 	snap := r.th.store.Snapshot()
 	if background.Len(snap) > 0 { // its step is to see their answers
-		if err := r.reunite(ctx); err != nil {
-			return r.failed(ctx, err)
+		end := r.reunite(ctx)
+		if end.reason == "" {
+			end.reason, end.detail = r.stopped(nil)
 		}
-		reason, detail := r.stopped(nil)
-		return cmp.Or(r.boundary(ctx), ending{reason: reason, detail: detail})
+		return end
 	}
 	l := lifecycle(snap)
 	if l.Continue == "" {

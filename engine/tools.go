@@ -97,7 +97,7 @@ func (r *run) toolGroup(ctx context.Context, calls []inference.ToolCall) (waitin
 		if err == nil {
 			err = r.converse(ctx, p)
 		}
-		if p.asks != nil || p.waits {
+		if p.asks != nil || p.waits || err != nil && p.tool != nil { // closeCalls knows what of it was recorded
 			waiting = waiting || p.waits
 			continue
 		}

@@ -211,7 +211,7 @@ func (w *Worker) leave(t *task, n next) (left bool, held []store.Claim) {
 func (w *Worker) handOver(ctx context.Context) {
 	w.mu.Lock()
 	held := w.held
-	w.held = nil
+	w.held = map[string][]store.Claim{}
 	w.mu.Unlock()
 	for _, claims := range held {
 		for i := range claims {
