@@ -59,7 +59,7 @@
 // # What it costs
 //
 // A commit without effects is one message; to emit an effect, claim it and settle it are
-// three, and to delete them, half a minute later, three requests. With one replica a batch is
+// three, and to delete them, half a minute later, six requests. With one replica a batch is
 // several times slower than a message, because the server keeps it in files of its own first.
 //
 // Every process that claims keeps the outbox in memory, about 300 bytes an effect without

@@ -2,9 +2,9 @@ package nats
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -111,12 +111,8 @@ func (o *outbox) consume(ctx context.Context) error {
 	o.mu.Unlock()
 	// The server that serves the consumer may be behind the leader, so the leader says how far
 	// the consumer has to come before the index is complete.
-	until := uint64(0)
-	newest, err := o.j.last(ctx, o.j.effects())
-	switch {
-	case err == nil:
-		until = newest.Sequence
-	case !errors.Is(err, errAbsent):
+	until, err := o.newest(ctx)
+	if err != nil {
 		return err
 	}
 	// The newest message of every effect first. The consumer that brings them is not good for
@@ -129,18 +125,43 @@ func (o *outbox) consume(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// What the leader named may have been purged meanwhile; then time tells.
-	complete := sync.OnceFunc(o.complete)
-	defer time.AfterFunc(attemptTimeout, complete).Stop()
-	if until < from {
-		complete()
-	}
+	var reached atomic.Uint64
+	reached.Store(from - 1)
+	ctx, cancel := context.WithCancel(ctx)
+	var group sync.WaitGroup
+	defer group.Wait()
+	defer cancel()
+	group.Go(func() { o.catchUp(ctx, &reached, until) })
 	return o.read(ctx, jetstream.ConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from}, func(msg jetstream.Msg, at *jetstream.MsgMetadata) {
 		o.receive(msg, at.Sequence.Stream, false)
-		if at.Sequence.Stream >= until {
-			complete()
-		}
+		reached.Store(at.Sequence.Stream)
 	})
+}
+
+// newest returns the newest message about an effect that the leader has; 0 is none.
+func (o *outbox) newest(ctx context.Context) (uint64, error) {
+	msg, err := o.j.last(ctx, o.j.effects())
+	if err != nil {
+		return 0, ifAbsent(err, nil)
+	}
+	return msg.Sequence, nil
+}
+
+// catchUp waits until the feed has reached a message and says that the index is complete.
+// When that message was deleted meanwhile the feed never does, so the leader is asked again.
+func (o *outbox) catchUp(ctx context.Context, reached *atomic.Uint64, until uint64) {
+	for try := 1; ctx.Err() == nil; try++ {
+		if reached.Load() >= until {
+			o.complete()
+			return
+		}
+		pauseForNews(ctx, try)
+		if try%20 == 0 {
+			if newest, err := o.newest(ctx); err == nil {
+				until = newest
+			}
+		}
+	}
 }
 
 // read receives messages about effects from an ephemeral consumer: those that are there,

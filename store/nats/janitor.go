@@ -28,10 +28,11 @@ type janitor struct {
 	tasks []task // by time
 }
 
-// task is one of three: messages to delete, in this order; a subject to purge up to and with
-// a message; an effect to bury.
+// task is one of three: messages of a subject to delete, in this order; a subject to purge
+// up to and with a message; an effect to bury.
 type task struct {
 	at      time.Time
+	subject string
 	seqs    []uint64
 	purge   string
 	upTo    uint64
@@ -59,9 +60,9 @@ func newJanitor(j *Journal) *janitor {
 // purge removes all messages of a subject up to one, later.
 func (n *janitor) purge(subject string, upTo uint64) { n.add(task{purge: subject, upTo: upTo}) }
 
-// drop removes messages, later, one after the other: what comes last must not go before the
-// others, lest one of those be taken for the newest.
-func (n *janitor) drop(seqs ...uint64) { n.add(task{seqs: seqs}) }
+// drop removes messages of a subject, later, one after the other: what comes last must not go
+// before the others, lest one of those be taken for the newest.
+func (n *janitor) drop(subject string, seqs ...uint64) { n.add(task{subject: subject, seqs: seqs}) }
 
 // bury settles an effect that has no body, later, if it still has none then.
 func (n *janitor) bury(ref store.EffectRef, bodySeq, token uint64) {
@@ -124,10 +125,12 @@ func (n *janitor) do(t task) {
 		_ = n.j.stream.Purge(ctx, jetstream.WithPurgeSubject(t.purge), jetstream.WithPurgeSequence(t.upTo+1))
 	}
 	for _, seq := range t.seqs {
-		if n.j.stream.DeleteMsg(ctx, seq) == nil {
+		// Which message it is was in part concluded, so it is looked at first.
+		msg, err := n.j.at(ctx, seq)
+		if errors.Is(err, errAbsent) {
 			continue
 		}
-		if _, err := n.j.at(ctx, seq); !errors.Is(err, errAbsent) {
+		if err != nil || msg.Subject != t.subject || n.j.stream.DeleteMsg(ctx, seq) != nil {
 			return
 		}
 	}

@@ -157,7 +157,7 @@ func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s
 			case s.kind == isGone:
 				j.cleanUp(ref, known, seq, landed)
 			case seq != s.bodySeq:
-				j.janitor.drop(seq)
+				j.janitor.drop(m.subject, seq)
 			}
 			j.outbox.learn(ref, s, landed)
 			return landed, nil
@@ -200,9 +200,9 @@ func (j *Journal) cleanUp(ref store.EffectRef, known item, newest, gone uint64) 
 	case known.seq == 0 || known.parts > 0:
 		j.janitor.purge(j.effectPrefix(ref)+".>", gone)
 	case newest == known.order:
-		j.janitor.drop(newest, gone)
+		j.janitor.drop(j.effectSubject(ref), newest, gone)
 	default:
-		j.janitor.drop(known.order, newest, gone)
+		j.janitor.drop(j.effectSubject(ref), known.order, newest, gone)
 	}
 }
 
