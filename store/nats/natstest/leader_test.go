@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -155,11 +156,21 @@ func TestLeaderKills(t *testing.T) {
 	fresh, err := nats.Open(check, servers.URL(), o) // which knows of all that was acknowledged
 	require.NoError(t, err)
 	defer fresh.Close()
-	require.NoError(t, effects.deliver(check, fresh, true))
+	drain, drained := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer drained()
+	before, err := fresh.Depth(drain, "mail")
+	require.NoError(t, err)
+	err = effects.deliver(drain, fresh, true)
+	after, _ := fresh.Depth(t.Context(), "mail")
+	require.NoError(t, err, "%+v were left, and %+v in the end", before, after)
+	for _, ref := range effects.emitted {
+		if effects.delivered[ref] == 0 {
+			t.Errorf("%s was not delivered; the stream has of it: %s", ref, inStream(t, js, o.Stream, ref))
+		}
+	}
 	require.Empty(t, effects.wrong)
 	twice := 0
 	for _, ref := range effects.emitted {
-		require.Positive(t, effects.delivered[ref], "deliveries of %s", ref)
 		if effects.delivered[ref] > 1 {
 			twice++
 		}
@@ -262,6 +273,18 @@ func (d *deliveries) deliver(ctx context.Context, j *nats.Journal, drain bool) e
 		}
 	}
 	return nil
+}
+
+// inStream says what a stream has of an effect.
+func inStream(t *testing.T, js jetstream.JetStream, name string, ref store.EffectRef) string {
+	stream, err := js.Stream(t.Context(), name)
+	require.NoError(t, err)
+	subject := fmt.Sprintf("%s.e.%s.%d.%d.s", strings.ToLower(name), ref.Thread, ref.Revision, ref.Index)
+	msg, err := stream.GetLastMsgForSubject(t.Context(), subject)
+	if err != nil {
+		return err.Error()
+	}
+	return fmt.Sprintf("message %d of %s: %v", msg.Sequence, msg.Time, msg.Header)
 }
 
 // whoLeads returns the leader of a stream that has all its replicas, or "". Of no stream it
