@@ -186,7 +186,9 @@ func (o *outbox) read(ctx context.Context, c jetstream.ConsumerConfig, receive f
 	if !endless && consumer.CachedInfo().NumPending == 0 {
 		return nil
 	}
-	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000), jetstream.PullExpiry(10*time.Second), jetstream.PullHeartbeat(2*time.Second))
+	// A server that was down does not tell its consumers of what it catches up with; they see
+	// it with the next request, so those come often.
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(2000), jetstream.PullExpiry(4*time.Second), jetstream.PullHeartbeat(1500*time.Millisecond))
 	if err != nil {
 		return err
 	}

@@ -55,7 +55,7 @@ func (j *Journal) Listen(ctx context.Context, topic string) (<-chan []byte, erro
 		leave()
 		return nil, fmt.Errorf("nats: listen: %w", err)
 	}
-	notices := make(chan []byte)
+	notices := make(chan []byte, noticesKept)
 	go func() {
 		defer leave()
 		defer close(notices)
@@ -64,22 +64,29 @@ func (j *Journal) Listen(ctx context.Context, topic string) (<-chan []byte, erro
 		defer closed.Stop()
 		for {
 			select {
+			case msg := <-heard:
+				passOn(notices, msg.Data)
 			case <-closed.C: // the client does not say so here
 				if j.nc.IsClosed() {
 					return
 				}
-			case msg := <-heard:
-				select {
-				case notices <- msg.Data:
-				case <-listening.Done():
-					return
-				}
 			case <-listening.Done():
+				for len(heard) > 0 { // it came before
+					passOn(notices, (<-heard).Data)
+				}
 				return
 			}
 		}
 	}()
 	return notices, nil
+}
+
+// passOn gives a notice to a listener who can follow.
+func passOn(notices chan<- []byte, data []byte) {
+	select {
+	case notices <- data:
+	default:
+	}
 }
 
 // flush waits until the server has seen all that was sent.

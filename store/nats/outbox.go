@@ -18,9 +18,10 @@ var errNoSuchClaim = errors.New("somebody else was faster")
 //
 // The first call reads the whole outbox, without the bodies, and from then on a consumer
 // keeps this process up to date: what it emitted itself can be claimed at once, what other
-// processes emit some milliseconds later. A claim that finds nothing asks no server. Each
-// effect that is claimed costs two requests, several at a time. When another process is
-// faster with one, the next is tried. The worker's name is not kept.
+// processes emit some milliseconds later, or some seconds where a server has just come back.
+// A claim that finds nothing asks no server. Each effect that is claimed costs two requests,
+// several at a time. When another process is faster with one, the next is tried. The worker's
+// name is not kept.
 func (j *Journal) Claim(ctx context.Context, lane, worker string, limit int, ttl time.Duration) ([]store.Claim, error) {
 	if err := checkName("lane", lane); err != nil {
 		return nil, err
