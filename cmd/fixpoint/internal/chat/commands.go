@@ -82,7 +82,7 @@ func (s *Session) narrow() []engine.Extra {
 			if len(all) == 0 {
 				b.WriteString("none yet; the first prompt makes one")
 			}
-			return listing.Threads(b, all)
+			return listing.Threads(b, all, nil)
 		}),
 		slash.New("history", "lists the thread's commits, newest first: /history 50 lists 50 of them",
 			`{"type":"object","properties":{"newest":{"type":"integer","minimum":1}}}`, s.history),

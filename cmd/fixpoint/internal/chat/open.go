@@ -43,6 +43,8 @@ func (s *Session) open(ctx context.Context, id string, agent engine.AgentSpec, c
 	}
 	rec := t.Record
 	switch {
+	case t.Served():
+		return fmt.Errorf("%w: %s is for workers to go on with; \"fixpoint submit\" gives it more to do", ErrThread, id)
 	case t.Kept() && rec.Dir != s.o.Record.Dir:
 		return fmt.Errorf("%w: %s works in %s", ErrThread, id, rec.Dir)
 	case t.Kept() && rec.Spec != s.o.Record.Spec:

@@ -18,6 +18,7 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/lineedit"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/models"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/stores"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/contrib/jsonschema"
 	"github.com/ddd26017/fixpoint/engine"
@@ -68,7 +69,7 @@ func newChat(stdio IO) *cobra.Command {
 	fl := c.Flags()
 	fl.StringVar(&f.dir, "dir", ".", "the `directory` to work in")
 	fl.StringVar(&f.out, "out", "", "the `file` for the report (default DIR/"+outputDir+"/report.md)")
-	fl.StringVar(&f.store, "store", "", "the `folder` for threads and the history of lines (default DIR/"+outputDir+"/"+chatStore+")")
+	fl.StringVar(&f.store, "store", "", "the `store` for threads: "+stores.Forms+"; a folder has the history of lines too (default DIR/"+outputDir+"/"+chatStore+")")
 	fl.StringVar(&f.thread, "thread", "", "the `id` of the thread (default: the next of thread-1, thread-2, ...)")
 	fl.StringVar(&f.agent, "agent", "", "the `id` of the agent to begin with (default: the thread's, or the first of the spec)")
 	fl.StringVar(&f.trace, "trace", "", "write a trace of the run to this `file` too, as JSON lines")
@@ -111,7 +112,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 	if err := w.prepare(); err != nil {
 		return err
 	}
-	return withStore(f.store, kept.Create, func(store *kept.Store) error {
+	return withStore(ctx, f.store, kept.Create, func(store *kept.Store) error {
 		if f.thread != "" && len(hooks) == 0 { // a thread keeps the guards that it had
 			t, err := store.Thread(ctx, f.thread)
 			if err == nil {
@@ -134,7 +135,7 @@ func (f chatFlags) run(ctx context.Context, name string, stdio IO) error {
 				}
 			}
 		}
-		lines, err := lineedit.OpenHistory(kept.LinesFile(store.Folder))
+		lines, err := lineedit.OpenHistory(kept.LinesFile(cmp.Or(store.Folder, filepath.Join(w.dir, outputDir))))
 		if err != nil {
 			return err
 		}
@@ -180,7 +181,7 @@ func (f chatFlags) talk(ctx context.Context, hooks hookFiles, a agentFile, w wor
 	}
 	config := engine.Config{
 		NewID: s.NewID, Resolver: s.Resolver(f.yes), Observers: []engine.Observer{o.View}, Schemas: schemas,
-		Journal: o.Store.Journal, Vault: o.Store.Vault,
+		Journal: o.Store.Journal, Vault: o.Store.Vault, Owner: o.Store.Owner,
 	}
 	if made.hooks != nil {
 		config.Resolver = made.hooks.Resolver(config.Resolver)
@@ -224,7 +225,7 @@ func (f chatFlags) talk(ctx context.Context, hooks hookFiles, a agentFile, w wor
 	if err != nil {
 		return nil, specFault(err)
 	}
-	return questions(o.Store.Folder, s.Thread(), s.Thread().Tickets()), nil
+	return questions(o.Store.Name, s.Thread(), s.Thread().Tickets()), nil
 }
 
 // welcome says what there is to talk with.

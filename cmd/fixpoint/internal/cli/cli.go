@@ -133,6 +133,7 @@ func newRoot(stdio IO) *cobra.Command {
 			"A run that is kept in a store outlives its process. About such runs are: pending,\n" +
 			"approve, deny and answer; resume; threads, history, diff and fork; prune, delete and\n" +
 			"verify.\n\n" +
+			"worker serves the threads of a store that is shared, and submit gives them work.\n\n" +
 			"What happened and why, in a trace or a store: inspect, explain and why.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -143,7 +144,7 @@ func newRoot(stdio IO) *cobra.Command {
 	root.AddCommand(newRun(stdio), newChat(stdio), newCheck(stdio), newDescribe(stdio), newPlugins(stdio),
 		newPending(stdio), newApprove(stdio), newDeny(stdio), newAnswer(stdio), newResume(stdio), newThreads(stdio),
 		newHistory(stdio), newDiff(stdio), newFork(stdio), newPrune(stdio), newDelete(stdio), newVerify(stdio),
-		newInspect(stdio), newExplain(stdio), newWhy(stdio))
+		newInspect(stdio), newExplain(stdio), newWhy(stdio), newWorker(stdio), newSubmit(stdio))
 	return root
 }
 

@@ -10,7 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/worker"
 	"github.com/ddd26017/fixpoint/phase"
 )
 
@@ -21,7 +23,8 @@ type decideFlags struct {
 }
 
 // ticketHelp is what the help texts of approve, deny and answer have in common.
-const ticketHelp = "and go on with its run in this process.\n\n" +
+const ticketHelp = "and go on with its run in this process, or, if it is a run of \"fixpoint worker\",\n" +
+	"leave that to a worker.\n\n" +
 	"TICKET is the id of a ticket, as run and pending show it. The id of its tool call or of\n" +
 	"its thread will do where only one open ticket fits. A decision that is repeated\n" +
 	"changes nothing.\n\n" + exitCodes
@@ -63,14 +66,16 @@ type decision struct {
 }
 
 func (f decideFlags) decide(ctx context.Context, d decision, text string, stdio IO) error {
-	return withStore(f.store, kept.Open, func(store *kept.Store) error {
+	return withStore(ctx, f.store, kept.Open, func(store *kept.Store) error {
 		t, ticket, err := store.Find(ctx, text)
 		if err != nil {
 			return storeFault(err)
 		}
-		s, err := f.reopened(store, t, stdio)
-		if err != nil {
-			return err
+		var s session
+		if !t.Served() {
+			if s, err = f.reopened(store, t, stdio); err != nil {
+				return err
+			}
 		}
 		if d.read != nil {
 			// One that is not open any more is still asked about: it may be a repeat.
@@ -82,11 +87,42 @@ func (f decideFlags) decide(ctx context.Context, d decision, text string, stdio 
 		}
 		d.answer.Ticket = ticket
 		d.answer.Reason = cmp.Or(f.reason, d.answer.Reason)
+		if t.Served() {
+			return f.hand(ctx, d, store, t, stdio)
+		}
 		s.do = func(ctx context.Context, th *engine.Thread, in engine.Input, show screenful) (*engine.Result, error) {
-			return d.apply(ctx, store.Folder, th, s.agent.Specs[0], in, show)
+			return d.apply(ctx, store.Name, th, s.agent.Specs[0], in, show)
 		}
 		return f.perform(ctx, s, stdio)
 	})
+}
+
+// hand gives the decision to workers, who go on with the run.
+func (f decideFlags) hand(ctx context.Context, d decision, store *kept.Store, t kept.Thread, stdio IO) error {
+	if f.trace != "" || f.model != "" || len(f.hooks) > 0 {
+		return usageError{fmt.Errorf("fixpoint: a worker goes on with thread %s, and has its own --trace, --model and --hooks", t.ID)}
+	}
+	if _, open := t.Question(d.answer.Ticket); !open {
+		return usageError{fmt.Errorf("fixpoint: ticket %s is not open any more: it was answered, or its run has ended; nothing was changed", d.answer.Ticket)}
+	}
+	s, err := newSubmission(submitFlags{quiet: f.quiet, jsonl: f.jsonl}, store, stdio)
+	if err != nil {
+		return err
+	}
+	// The id follows from what is decided, so that a repeat is known as one.
+	id := d.verb + " " + d.answer.Ticket
+	r, err := submitted(ctx, s.client, worker.Activation{
+		Thread: t.ID, Kind: worker.KindDecide, Priority: worker.High,
+		Decisions: []engine.Decision{{ID: id, Answer: d.answer}},
+	})
+	if err != nil {
+		return err
+	}
+	s.receipt(r)
+	if s.lines == nil && f.level() > terminal.Quiet {
+		s.printer.Line(d.done, "ticket "+d.answer.Ticket+"; a worker goes on with run "+t.Lifecycle.Run)
+	}
+	return s.failure()
 }
 
 // apply brings the decision. One that was brought before is told, with the exit

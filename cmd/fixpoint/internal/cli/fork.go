@@ -48,7 +48,7 @@ func newFork(stdio IO) *cobra.Command {
 				}
 				_, err = fmt.Fprintf(stdio.Out, "%s begins as %s was at revision %d: %s\n", fork.ID, t.ID, at, listing.Status(fork))
 				if err == nil && fork.Interrupted() {
-					_, err = fmt.Fprintf(stdio.Out, "continue with: %s\n", resumeCommand(store.Folder, fork.ID))
+					_, err = fmt.Fprintf(stdio.Out, "continue with: %s\n", resumeCommand(store.Name, fork.ID))
 				}
 				return err
 			})

@@ -31,7 +31,11 @@ const pastHelp = "TRACE is a file that --trace made, or the lines of --json; a r
 // pastOf takes the trace off the arguments, of which the others are called so.
 func pastOf(c *cobra.Command, args []string, store string, others ...string) (past, []string, error) {
 	if store != "" {
-		return past{store: store}, args, exactly(others...)(c, args)
+		folder, err := folderOf(store, c.Name())
+		if err != nil {
+			return past{}, nil, err
+		}
+		return past{store: folder}, args, exactly(others...)(c, args)
 	}
 	if len(args) == 0 {
 		return past{}, nil, usageError{fmt.Errorf("fixpoint: name a trace, or a store with --store; see %s --help", c.CommandPath())}

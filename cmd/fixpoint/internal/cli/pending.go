@@ -46,7 +46,7 @@ func newPending(stdio IO) *cobra.Command {
 		Example: "  fixpoint pending --store runs",
 		Args:    exactly(),
 		RunE: verb(func(ctx context.Context, _ string) error {
-			return withStore(folder, kept.Open, func(store *kept.Store) error {
+			return withStore(ctx, folder, kept.Open, func(store *kept.Store) error {
 				threads, err := store.Threads(ctx)
 				if err != nil {
 					return storeFault(err)
@@ -54,7 +54,7 @@ func newPending(stdio IO) *cobra.Command {
 				if asJSON {
 					return pendingJSON(stdio.Out, threads)
 				}
-				return pendingText(stdio, store.Folder, threads)
+				return pendingText(stdio, store.Name, threads)
 			})
 		}),
 	}

@@ -56,7 +56,7 @@ func (f showFlags) resume(ctx context.Context, store *kept.Store, t kept.Thread,
 			show.printer.Line("run", t.Lifecycle.Run+" waits for an answer; nothing was changed")
 			var tickets []terminal.Question
 			for _, q := range t.Open {
-				tickets = append(tickets, question(store.Folder, q))
+				tickets = append(tickets, question(store.Name, q))
 			}
 			show.printer.Waiting(tickets)
 			return nil, exitError(ExitWaiting)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/report"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/stores"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/phase"
@@ -32,9 +33,9 @@ func newRun(stdio IO) *cobra.Command {
 		Long: "Run the first agent of a spec file on a directory, and show what happens: phases,\n" +
 			"conflicts, rounds, gate decisions, effects and tool calls, and a summary at the end.\n\n" +
 			"What the run writes goes to " + outputDir + "/ below the directory, which its tools do not see.\n\n" +
-			"With --store the run is kept in a folder, and outlives the process: without a\n" +
-			"terminal, or with --pause, it stops at the first question, and \"fixpoint approve\"\n" +
-			"goes on with it; after a crash, \"fixpoint resume\" does.\n\n" +
+			"With --store the run is kept in a folder or on a server, and outlives the process:\n" +
+			"without a terminal, or with --pause, it stops at the first question, and \"fixpoint\n" +
+			"approve\" goes on with it; after a crash, \"fixpoint resume\" does.\n\n" +
 			modelHelp + hookHelp + exitCodes,
 		Example: "  fixpoint run --dir .                  # the built-in agent; asks before it writes\n" +
 			"  fixpoint run agent.yaml --yes -v      # approve what is asked, show every hook\n" +
@@ -47,7 +48,7 @@ func newRun(stdio IO) *cobra.Command {
 	c.Flags().StringVar(&f.dir, "dir", ".", "the `directory` to work in")
 	c.Flags().StringVar(&f.out, "out", "", "the `file` for the report (default DIR/"+outputDir+"/report.md)")
 	c.Flags().StringVar(&f.prompt, "prompt", "", "the `text` to give the agent (default: to survey the directory)")
-	c.Flags().StringVar(&f.store, "store", "", "keep the run in this `folder`, which is made if it is not there")
+	c.Flags().StringVar(&f.store, "store", "", "keep the run in this `store`: "+stores.Forms+"; a folder is made if it is not there")
 	c.Flags().StringVar(&f.thread, "thread", "", "the `id` of the thread in the store (default: the next of thread-1, thread-2, ...)")
 	f.add(c)
 	return c
@@ -87,7 +88,7 @@ func (f runFlags) run(ctx context.Context, name string, stdio IO) error {
 		}
 		return f.perform(ctx, s, stdio)
 	}
-	return withStore(f.store, kept.Create, func(store *kept.Store) error {
+	return withStore(ctx, f.store, kept.Create, func(store *kept.Store) error {
 		rec := kept.Record{Agent: a.Specs[0].ID, Dir: w.dir, Report: w.report, Prompt: prompt, Hooks: hooks.text(), Model: choice.model}
 		var err error
 		if rec.Trace, err = absolute(f.trace); err != nil {
@@ -131,6 +132,8 @@ func (f runFlags) claim(ctx context.Context, store *kept.Store, rec kept.Record)
 	switch {
 	case err != nil:
 		return "", rec, err
+	case t.Served():
+		return "", rec, served(store.Name, t)
 	case len(t.Open) > 0:
 		return "", rec, usageError{fmt.Errorf("fixpoint: thread %s waits for an answer to %s; answer it first, or use another thread", id, t.Open[0].Ticket.ID)}
 	case t.Interrupted():

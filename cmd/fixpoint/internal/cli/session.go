@@ -10,6 +10,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/stores"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/contrib/jsonschema"
 	"github.com/ddd26017/fixpoint/engine"
@@ -53,11 +54,14 @@ func (f showFlags) level() terminal.Level {
 	}
 }
 
-// hidden lists the files and folders besides the report that the command writes to.
+// hidden lists the files and folders besides the report that the command writes to. The
+// store is the value of its flag, or a folder.
 func (f showFlags) hidden(store string, others ...string) []string {
 	hidden := append(others, f.trace)
-	if store != "" {
-		hidden = append(append(hidden, store), kept.Files(store)...)
+	if place, err := stores.Parse(store); err == nil && !place.Shared() {
+		hidden = append(append(hidden, place.Folder()), kept.Files(place.Folder())...)
+	} else if err == nil {
+		hidden = append(hidden, place.Secrets())
 	}
 	return hidden
 }
@@ -111,7 +115,7 @@ func (f showFlags) perform(ctx context.Context, s session, stdio IO) error {
 	}
 	if s.store != nil {
 		var err error
-		config.Journal, config.Vault = s.store.Journal, s.store.Vault
+		config.Journal, config.Vault, config.Owner = s.store.Journal, s.store.Vault, s.store.Owner
 		if config.NewID, err = s.store.NewIDs(ctx, s.thread); err != nil {
 			return err
 		}
@@ -193,7 +197,7 @@ func (f showFlags) start(ctx context.Context, eng *engine.Engine, s session, sho
 	}
 	done := finished{Result: res, facts: facts(th, s)}
 	if s.store != nil {
-		done.questions = questions(s.store.Folder, th, res.Tickets)
+		done.questions = questions(s.store.Name, th, res.Tickets)
 	}
 	return done, nil
 }

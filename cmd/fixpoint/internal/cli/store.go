@@ -9,8 +9,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/stores"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/terminal"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/gate"
@@ -18,7 +20,13 @@ import (
 
 // storeFlag adds the flag for a store that has to be there.
 func storeFlag(c *cobra.Command, folder *string) {
-	c.Flags().StringVar(folder, "store", "", "the `folder` of the store, as given to run")
+	c.Flags().AddFlag(storeFlagOf(folder))
+}
+
+func storeFlagOf(name *string) *pflag.Flag {
+	all := pflag.NewFlagSet("", pflag.ContinueOnError)
+	all.StringVar(name, "store", "", "the `store`, as given to run: "+stores.Forms)
+	return all.Lookup("store")
 }
 
 // exactly accepts that many arguments, which are called so.
@@ -36,15 +44,56 @@ func exactly(names ...string) cobra.PositionalArgs {
 }
 
 // withStore opens a store for as long as do runs.
-func withStore(folder string, open func(folder string) (*kept.Store, error), do func(*kept.Store) error) error {
-	if folder == "" {
-		return usageError{errors.New("fixpoint: --store is missing; name the folder that was given to run")}
+func withStore(ctx context.Context, name string, open func(folder string) (*kept.Store, error), do func(*kept.Store) error) error {
+	place, err := placeOf(name)
+	if err != nil {
+		return err
 	}
-	store, err := open(folder)
+	var store *kept.Store
+	if place.Shared() {
+		store, err = share(ctx, place)
+	} else {
+		store, err = open(place.Folder())
+	}
 	if err != nil {
 		return storeFault(err)
 	}
 	return joined(do(store), store.Close())
+}
+
+// placeOf reads the value of --store.
+func placeOf(name string) (stores.Place, error) {
+	if name == "" {
+		return stores.Place{}, usageError{errors.New("fixpoint: --store is missing; name what was given to run: " + stores.Forms)}
+	}
+	place, err := stores.Parse(name)
+	if err != nil {
+		return place, usageError{fmt.Errorf("fixpoint: --store: %w", err)}
+	}
+	return place, nil
+}
+
+// folderOf reads the value of --store where it has to be a folder; what for is for the
+// error.
+func folderOf(name, what string) (string, error) {
+	place, err := placeOf(name)
+	if err == nil && place.Shared() {
+		err = usageError{fmt.Errorf("fixpoint: %s takes a store in a folder, not %s", what, place)}
+	}
+	return place.Folder(), err
+}
+
+// share opens a store that processes share.
+func share(ctx context.Context, place stores.Place) (*kept.Store, error) {
+	j, err := stores.Open(ctx, place)
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := absolute(place.Secrets())
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
+	}
+	return kept.Share(place.String(), j, secrets)
 }
 
 // storeFault turns what is wrong with how a store was asked into a fault of the
@@ -69,6 +118,9 @@ func absolute(path string) (string, error) {
 // reopened returns the session that goes on with a thread as its record says.
 func (f showFlags) reopened(store *kept.Store, t kept.Thread, stdio IO) (session, error) {
 	rec := t.Record
+	if t.Served() {
+		return session{}, served(store.Name, t)
+	}
 	if !t.Kept() {
 		return session{}, usageError{fmt.Errorf("fixpoint: thread %s was not started by \"fixpoint run\" or \"fixpoint chat\"; its own program has to go on with it", t.ID)}
 	}
@@ -136,10 +188,20 @@ func resumeCommand(folder, thread string) string {
 	return strings.Join([]string{"fixpoint", "resume", quote(thread), "--store", quote(folder)}, " ")
 }
 
+// served says what to do with a thread that workers go on with.
+func served(store string, t kept.Thread) error {
+	return usageError{fmt.Errorf("fixpoint: thread %s is for workers to go on with, which \"fixpoint worker\" starts; give it more to do with: %s", t.ID, submitCommand(store, t.ID))}
+}
+
+// submitCommand is what to type to give a thread to workers.
+func submitCommand(store, thread string) string {
+	return strings.Join([]string{"fixpoint", "submit", quote(thread), "PROMPT", "--store", quote(store)}, " ")
+}
+
 // quote makes one word of a text for a shell.
 func quote(text string) string {
 	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(`/._-:\`, r)
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(`/._-:\@,`, r)
 	}
 	if text != "" && strings.IndexFunc(text, func(r rune) bool { return !plain(r) }) < 0 {
 		return text
@@ -156,13 +218,13 @@ func remember(th *engine.Thread, show screenful) {
 
 // onThread opens the store and finds how a thread of it stands.
 func onThread(ctx context.Context, folder, id string, do func(*kept.Store, kept.Thread) error) error {
-	return withStore(folder, kept.Open, func(store *kept.Store) error {
+	return withStore(ctx, folder, kept.Open, func(store *kept.Store) error {
 		t, err := store.Thread(ctx, id)
 		if err != nil {
 			return storeFault(err)
 		}
-		if !t.Kept() && t.Lifecycle.Run == "" {
-			return usageError{fmt.Errorf("fixpoint: there is no thread %q in %s; \"fixpoint threads\" lists them", id, folder)}
+		if !t.Kept() && !t.Inbox && t.Lifecycle.Run == "" {
+			return usageError{fmt.Errorf("fixpoint: there is no thread %q in %s; \"fixpoint threads\" lists them", id, store.Name)}
 		}
 		return do(store, t)
 	})

@@ -20,8 +20,9 @@ func newVerify(stdio IO) *cobra.Command {
 		Example: "  fixpoint verify --store runs",
 		Args:    exactly(),
 		RunE: verb(func(context.Context, string) error {
-			if folder == "" {
-				return usageError{errors.New("fixpoint: --store is missing; name the folder that was given to run")}
+			folder, err := folderOf(folder, "verify")
+			if err != nil {
+				return err
 			}
 			if err := kept.Check(folder); err != nil {
 				return storeFault(err)

@@ -13,6 +13,7 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/kept"
 	"github.com/ddd26017/fixpoint/effects"
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/worker"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/plugins/trace/recording"
 	"github.com/ddd26017/fixpoint/state"
@@ -168,7 +169,11 @@ func (s *shelf) journal(ctx context.Context, store *kept.Store) error {
 			break
 		}
 		for _, id := range ids {
-			found[id], after = true, id
+			after = id
+			if worker.IsInbox(id) {
+				continue
+			}
+			found[id] = true
 			if err := s.thread(ctx, store.Journal, id); err != nil {
 				return err
 			}

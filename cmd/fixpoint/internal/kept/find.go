@@ -52,6 +52,9 @@ func (s *Store) Find(ctx context.Context, text string) (Thread, string, error) {
 // former reports whether a ticket's id is of a run of the thread.
 func former(t Thread, ticket string) bool {
 	run, _, found := strings.Cut(ticket, "/")
+	if found && run == t.Place.Run {
+		return true
+	}
 	if !found || !t.Kept() {
 		return false
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/worker"
 	"github.com/ddd26017/fixpoint/phase"
 	"github.com/ddd26017/fixpoint/state"
 )
@@ -45,7 +46,7 @@ func (s *Store) Fork(ctx context.Context, from string, revision uint64, id strin
 	}
 	// An engine of its own, since the fork's run gets its id from it.
 	eng, err := engine.New(engine.Config{
-		Plugins: []engine.Plugin{Plugin()}, Journal: s.Journal, NewID: func() string { return RunID(id, rec.Runs) },
+		Plugins: []engine.Plugin{Plugin(), worker.Plugin()}, Journal: s.Journal, NewID: func() string { return RunID(id, rec.Runs) },
 	})
 	if err != nil {
 		return Thread{}, err

@@ -2,16 +2,20 @@ package kept
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 
+	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/stores"
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/vault"
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/worker"
 	"github.com/ddd26017/fixpoint/store/bolt"
 )
 
@@ -26,20 +30,25 @@ var (
 	// ErrNoStore is returned for a folder without a store.
 	ErrNoStore = errors.New("there is no store")
 	// ErrInUse is returned while another process has the store open.
-	ErrInUse = errors.New("the store is in use by another process, which has a run or a chat under way; try again once that has ended or waits")
+	ErrInUse = errors.New("the store is in use by another process, which has a run, a chat or a worker under way; try again once that has ended or waits")
 	// ErrThreadID is returned for a thread id that cannot be used.
 	ErrThreadID = errors.New("a thread id is made of letters, digits, dots, dashes and underscores, at most 100 of them")
 )
 
 // Store is an open store. Close it.
 type Store struct {
-	// Folder is the absolute path of the folder.
+	// Name is what --store has to say to find it, without what is secret.
+	Name string
+	// Folder is the absolute path of the folder; "" for a store that processes share.
 	Folder string
+	// Owner names this process among those that share the store; "" if nobody does.
+	Owner string
 	// Journal is for the engine that runs a thread.
-	Journal engine.Journal
-	// Vault has the secrets that runs were given.
-	Vault *vault.Vault
+	Journal stores.Journal
+	// Vault has the secrets that runs were given; nil if there is no place for them.
+	Vault engine.Vault
 
+	vault  *vault.Vault
 	reader *engine.Engine // knows no more than what this package looks at
 }
 
@@ -100,11 +109,27 @@ func open(folder string) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	reader, err := engine.New(engine.Config{Plugins: []engine.Plugin{Plugin()}, Journal: j})
-	if err != nil {
-		return nil, errors.Join(err, j.Close())
+	return (&Store{Name: abs, Folder: abs, Journal: j}).with(VaultFolder(abs))
+}
+
+// Share returns the store of a journal that other processes use too. Secrets are kept in
+// a folder that all of them see; "" keeps none.
+func Share(name string, j stores.Journal, secrets string) (*Store, error) {
+	return (&Store{Name: name, Owner: stores.Owner(), Journal: j}).with(secrets)
+}
+
+// with completes a store, or closes its journal.
+func (s *Store) with(secrets string) (*Store, error) {
+	if secrets != "" {
+		s.vault = vault.New(secrets)
+		s.Vault = s.vault
 	}
-	return &Store{Folder: abs, Journal: j, Vault: vault.New(VaultFolder(abs)), reader: reader}, nil
+	var err error
+	s.reader, err = engine.New(engine.Config{Plugins: []engine.Plugin{Plugin(), worker.Plugin()}, Journal: s.Journal})
+	if err != nil {
+		return nil, errors.Join(err, s.Journal.Close())
+	}
+	return s, nil
 }
 
 // Close releases the store.
@@ -115,31 +140,46 @@ func (s *Store) Close() error {
 // page is how many ids are asked for at once.
 const page = 256
 
-// ids returns the ids of all threads, sorted.
-func (s *Store) ids(ctx context.Context) ([]string, error) {
-	var all []string
-	after := ""
-	for {
+// ids returns the ids of all threads, sorted, and which of them have an inbox. One that no
+// worker came to yet has nothing else.
+func (s *Store) ids(ctx context.Context) (all []string, inboxes map[string]bool, err error) {
+	inboxes = map[string]bool{}
+	for after := ""; ; {
 		ids, err := s.Journal.Threads(ctx, after, page)
-		if err != nil || len(ids) == 0 {
-			return all, err
+		if err != nil {
+			return nil, nil, err
 		}
-		all = append(all, ids...)
+		if len(ids) == 0 {
+			break
+		}
+		for _, id := range ids {
+			if of, is := strings.CutPrefix(id, worker.InboxPrefix); is {
+				inboxes[of] = true
+				id = of
+			}
+			all = append(all, id)
+		}
 		after = ids[len(ids)-1]
 	}
+	slices.Sort(all)
+	return slices.Compact(all), inboxes, nil
 }
 
 // idPrefix starts the ids that NewThreadID makes.
 const idPrefix = "thread-"
 
 // NewThreadID returns an id that no thread has or had: one more than the highest number
-// in use. It is free until the store is closed or the thread is written.
+// in use. It is free until the store is closed or the thread is written. In a store that
+// processes share it is a random one.
 func (s *Store) NewThreadID(ctx context.Context) (string, error) {
+	if s.Folder == "" {
+		return idPrefix + strings.ToLower(rand.Text()[:12]), nil
+	}
 	highest, err := s.lastDeleted()
 	if err != nil {
 		return "", err
 	}
-	ids, err := s.ids(ctx)
+	ids, _, err := s.ids(ctx)
 	for _, id := range ids {
 		highest = max(highest, number(id))
 	}
@@ -157,6 +197,9 @@ func number(id string) int {
 
 // lastDeleted is the highest number of a deleted thread.
 func (s *Store) lastDeleted() (int, error) {
+	if s.Folder == "" {
+		return 0, nil
+	}
 	text, err := os.ReadFile(filepath.Join(s.Folder, deletedName))
 	if errors.Is(err, os.ErrNotExist) {
 		return 0, nil

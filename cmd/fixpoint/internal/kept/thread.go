@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/ddd26017/fixpoint/engine"
+	"github.com/ddd26017/fixpoint/engine/worker"
 	"github.com/ddd26017/fixpoint/gate"
 	"github.com/ddd26017/fixpoint/inference"
 	"github.com/ddd26017/fixpoint/phase"
@@ -14,12 +15,24 @@ type Thread struct {
 	ID        string
 	Record    Record
 	Lifecycle phase.Lifecycle // of the newest run that started
+	Agent     string          // of the newest run
 	Forked    bool            // it began as another thread was
+	Inbox     bool            // it was given to workers
+	Place     worker.Position // of its inbox, where workers are
 	Open      []Question
 }
 
 // Kept reports whether this command can go on with the thread.
 func (t Thread) Kept() bool { return t.Record.Run != "" }
+
+// Served reports whether the newest run is one of workers, or about to be: they go on with
+// it.
+func (t Thread) Served() bool {
+	if t.Lifecycle.Run == "" {
+		return t.Inbox && !t.Kept()
+	}
+	return t.Place.Run == t.Lifecycle.Run
+}
 
 // Begun reports whether the recorded run has started, so that it can be resumed.
 func (t Thread) Begun() bool {
@@ -30,6 +43,9 @@ func (t Thread) Begun() bool {
 // under way, and nobody else has the store open. The run of a fork stands like that
 // from the beginning; where it waited, nothing is asked before it goes on.
 func (t Thread) Interrupted() bool {
+	if t.Served() {
+		return false
+	}
 	return t.Kept() && !t.Begun() || t.Lifecycle.Status == phase.Running || t.Lifecycle.Status == phase.Waiting && len(t.Open) == 0
 }
 
@@ -53,12 +69,23 @@ type Question struct {
 // Thread returns how a thread stands. One that is not in the store has no record
 // and a zero lifecycle.
 func (s *Store) Thread(ctx context.Context, id string) (Thread, error) {
+	inbox, err := s.Journal.Load(ctx, worker.InboxPrefix+id, 0)
+	if err != nil {
+		return Thread{}, err
+	}
+	return s.thread(ctx, id, inbox.Revision > 0)
+}
+
+func (s *Store) thread(ctx context.Context, id string, inbox bool) (Thread, error) {
 	th, err := s.reader.OpenThread(ctx, id)
 	if err != nil {
 		return Thread{}, err
 	}
 	snap := th.Snapshot()
-	t := Thread{ID: id, Record: Key.Get(snap), Lifecycle: phase.RunLifecycle.Get(snap)}
+	t := Thread{
+		ID: id, Record: Key.Get(snap), Lifecycle: phase.RunLifecycle.Get(snap), Agent: th.Agent(),
+		Inbox: inbox, Place: worker.Place.Get(snap),
+	}
 	_, t.Forked = th.Origin()
 	if t.Lifecycle.Status == phase.Done {
 		return t, nil
@@ -72,13 +99,13 @@ func (s *Store) Thread(ctx context.Context, id string) (Thread, error) {
 
 // Threads returns how all threads stand, sorted by id.
 func (s *Store) Threads(ctx context.Context) ([]Thread, error) {
-	ids, err := s.ids(ctx)
+	ids, inboxes, err := s.ids(ctx)
 	if err != nil {
 		return nil, err
 	}
 	all := make([]Thread, len(ids))
 	for i, id := range ids {
-		if all[i], err = s.Thread(ctx, id); err != nil {
+		if all[i], err = s.thread(ctx, id, inboxes[id]); err != nil {
 			return nil, err
 		}
 	}

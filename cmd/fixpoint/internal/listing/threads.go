@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -11,16 +12,23 @@ import (
 	"github.com/ddd26017/fixpoint/phase"
 )
 
-// Threads writes how threads stand, one line each.
-func Threads(to io.Writer, all []kept.Thread) error {
+// Threads writes how threads stand, one line each, with a note on some.
+func Threads(to io.Writer, all []kept.Thread, notes map[string]string) error {
 	w := tabwriter.NewWriter(to, 0, 0, 2, ' ', 0)
 	for _, t := range all {
-		line := fmt.Sprintf("%s\t%s\tstep %d\t%s\t%s", t.ID, Status(t), t.Lifecycle.Step, cmp.Or(t.Record.Agent, "-"), remark(t))
+		line := fmt.Sprintf("%s\t%s\tstep %d\t%s\t%s", t.ID, Status(t), t.Lifecycle.Step, agent(t), strings.Join(slices.DeleteFunc([]string{remark(t), notes[t.ID]}, func(s string) bool { return s == "" }), "; "))
 		if _, err := fmt.Fprintln(w, strings.TrimRight(line, "\t")); err != nil {
 			return err
 		}
 	}
 	return w.Flush()
+}
+
+func agent(t kept.Thread) string {
+	if t.Kept() && !t.Served() {
+		return t.Record.Agent
+	}
+	return cmp.Or(t.Agent, "-")
 }
 
 // Status is where the newest run of a thread stands.
