@@ -9,6 +9,8 @@
 //	fixpoint approve TICKET          approve it and go on; also deny, answer
 //	fixpoint resume THREAD           go on after a crash
 //	fixpoint threads --store STORE   list the kept threads
+//	fixpoint worker --store STORE    serve the threads of a store
+//	fixpoint submit THREAD PROMPT    give a thread to workers
 //	fixpoint history THREAD          list a thread's commits; also diff, fork
 //	fixpoint prune THREAD            drop old history; also delete
 //	fixpoint verify --store STORE    look for damage

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -43,7 +44,8 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(childStop); text != "" {
 		out = &stopper{to: out, text: text}
 	}
-	ctx, _ := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	os.Exit(cli.Run(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: out, Err: os.Stderr}))
 }
 

@@ -16,6 +16,9 @@ import (
 	"github.com/ddd26017/fixpoint/contrib/jsonschema"
 	"github.com/ddd26017/fixpoint/engine"
 	"github.com/ddd26017/fixpoint/engine/worker"
+	"github.com/ddd26017/fixpoint/gate"
+	"github.com/ddd26017/fixpoint/phase"
+	"github.com/ddd26017/fixpoint/store"
 )
 
 // workerFlags are the flags of the worker command.
@@ -64,7 +67,7 @@ func newWorker(stdio IO) *cobra.Command {
 	fl.DurationVar(&f.grace, "grace", 30*time.Second, "how long to wait for runs when it is to end")
 	fl.DurationVar(&f.lease, "lease", 30*time.Second, "after how long others go on with its runs if it dies")
 	fl.IntVar(&f.attempts, "attempts", 8, "how many attempts to begin with something may fail before it is a dead letter")
-	fl.BoolVar(&f.idle, "until-idle", false, "end once nothing is left to do, and nothing is put off")
+	fl.BoolVar(&f.idle, "until-idle", false, "end once nothing is left to do, or nothing but what is put off for longer than --lease")
 	f.addHooks(c)
 	f.addModel(c)
 	fl.BoolVarP(&f.quiet, "quiet", "q", false, "log failures only")
@@ -139,7 +142,7 @@ func (f workerFlags) logger(stdio IO) *slog.Logger {
 }
 
 // serve runs a worker on an open store.
-func (f workerFlags) serve(ctx context.Context, made setup, store *kept.Store, weights map[string]int, stdio IO) (err error) {
+func (f workerFlags) serve(ctx context.Context, made setup, st *kept.Store, weights map[string]int, stdio IO) (err error) {
 	log := f.logger(stdio)
 	counts := newMetrics()
 	closeEngine := func() error { return nil }
@@ -150,7 +153,7 @@ func (f workerFlags) serve(ctx context.Context, made setup, store *kept.Store, w
 	}
 	var notSpec error
 	w, err := worker.New(worker.Config{
-		Journal: store.Journal, Vault: store.Vault, Owner: store.Owner, Now: stdio.Now, Logger: log,
+		Journal: st.Journal, Vault: st.Vault, Owner: st.Owner, Now: stdio.Now, Logger: log,
 		Concurrency: f.concurrency, MaxAttempts: f.attempts, Grace: f.grace, Claim: f.lease,
 		TenantWeight: func(tenant string) int { return max(weights[tenant], 1) },
 		Engine: func(c engine.Config) (*engine.Engine, error) {
@@ -159,8 +162,9 @@ func (f workerFlags) serve(ctx context.Context, made setup, store *kept.Store, w
 			if f.verbose {
 				c.Logger = log
 			}
+			c.Resolver = gate.ResolverFunc(leaveOpen)
 			if made.hooks != nil {
-				c.Resolver = made.hooks.Resolver(nil)
+				c.Resolver = made.hooks.Resolver(c.Resolver)
 			}
 			if stdio.Plugins != nil {
 				c.Plugins = append(c.Plugins, stdio.Plugins()...)
@@ -199,14 +203,14 @@ func (f workerFlags) serve(ctx context.Context, made setup, store *kept.Store, w
 		return err
 	}
 	defer stop()
-	log.Info("serving", "worker", w.Owner(), "store", store.Name, "agents", strings.Join(agentNames(made.agent), ","), "concurrency", f.concurrency)
+	log.Info("serving", "worker", w.Owner(), "store", st.Name, "agents", strings.Join(agentNames(made.agent), ","), "concurrency", f.concurrency)
 	context.AfterFunc(ctx, func() {
 		log.Info("ending", "runs", w.Stats().Running, "grace", f.grace)
 	})
 	if f.idle {
 		go func() {
 			defer end()
-			idle(ctx, w, log)
+			idle(ctx, w, st.Journal, f.lease, log)
 		}()
 	}
 	err = w.Run(ctx)
@@ -217,8 +221,18 @@ func (f workerFlags) serve(ctx context.Context, made setup, store *kept.Store, w
 	return nil
 }
 
-// idle returns when nothing is left to do.
-func idle(ctx context.Context, w *worker.Worker, log *slog.Logger) {
+// leaveOpen lets every question wait for an answer, for as long as it may.
+func leaveOpen(context.Context, gate.Ticket) (phase.Answer, error) {
+	return phase.Answer{}, gate.ErrLeftOpen
+}
+
+// effectLane is where the engine puts effects that have to be delivered.
+const effectLane = "effects"
+
+// idle returns when nothing is left to do, or nothing but what was put off for longer than
+// it takes others to lose what they had.
+func idle(ctx context.Context, w *worker.Worker, queue store.Queue, lease time.Duration, log *slog.Logger) {
+	busy := time.Now()
 	for {
 		select {
 		case <-time.After(200 * time.Millisecond):
@@ -226,13 +240,25 @@ func idle(ctx context.Context, w *worker.Worker, log *slog.Logger) {
 			return
 		}
 		lanes, err := w.Lanes(ctx)
+		var effects store.Depth
+		if err == nil {
+			effects, err = queue.Depth(ctx, effectLane)
+		}
 		if err != nil {
 			if ctx.Err() == nil {
 				log.Warn("the lanes cannot be looked at", "error", err)
 			}
 			continue
 		}
-		if len(lanes) == 0 && w.Stats().Running == 0 {
+		work, later := effects.Due+effects.Claimed+int(w.Stats().Running), 0
+		for _, l := range lanes {
+			work += l.Due + l.Claimed
+			later += l.Waiting
+		}
+		switch {
+		case work > 0:
+			busy = time.Now()
+		case later == 0 || time.Since(busy) > lease:
 			return
 		}
 	}

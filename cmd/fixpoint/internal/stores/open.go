@@ -41,7 +41,7 @@ func Open(ctx context.Context, p Place) (Journal, error) {
 		return nil, fmt.Errorf("%s is a folder, which is not opened here", p)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the store %s cannot be opened: %w", p, err)
+		return nil, fmt.Errorf("the store %s cannot be opened: %w", p, veiled{err})
 	}
 	return j, nil
 }

@@ -69,7 +69,7 @@ func Parse(text string) (Place, error) {
 func remote(k kind, text string, fault func(string, ...any) (Place, error)) (Place, error) {
 	address, query, _ := strings.Cut(text, "?")
 	_, hosts, found := strings.Cut(address, "://")
-	if !found || hosts == "" {
+	if !found || hosts == "" && k == stream { // a query may name the host of a database
 		return fault("write %s://HOST, as in %s", k, Forms)
 	}
 	values, err := url.ParseQuery(query)
@@ -137,9 +137,15 @@ func (p Place) String() string {
 
 var (
 	passwords  = regexp.MustCompile(`://([^/@:?]*):[^/@?]*@`)
-	tokens     = regexp.MustCompile(`^(nats://)[^/@:?]+@`)
-	parameters = regexp.MustCompile(`([?&](?:ssl)?password=)[^&]*`)
+	tokens     = regexp.MustCompile(`(nats://)[^/@:?\s]+@`)
+	parameters = regexp.MustCompile(`([?&](?:ssl)?password=)[^&\s]*`)
 )
+
+// veiled is an error whose text may have the address with what is secret.
+type veiled struct{ error }
+
+func (v veiled) Error() string { return hide(v.error.Error()) }
+func (v veiled) Unwrap() error { return v.error }
 
 // hide leaves passwords and tokens out of a text.
 func hide(text string) string {
