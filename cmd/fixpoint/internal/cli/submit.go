@@ -73,7 +73,7 @@ func newSubmit(stdio IO) *cobra.Command {
 	storeFlag(c, &f.store)
 	fl.StringVar(&f.agent, "agent", "", "the `id` of the agent to run (default: the thread's)")
 	fl.StringArrayVar(&f.decide, "decide", nil, "`TICKET=VALUE`: answer this ticket, named by its id or its call; may be repeated")
-	fl.BoolVar(&f.cancel, "cancel", false, "cancel the thread's run, and what was submitted before")
+	fl.BoolVar(&f.cancel, "cancel", false, "cancel the thread's run, and what was submitted before and is not put off")
 	fl.StringVar(&f.reason, "reason", "", "the `text` that the run is told with a decision or a cancel")
 	fl.StringVar(&f.key, "key", "", "what makes a repeat known as one")
 	fl.StringVar(&f.tenant, "tenant", "", "whom it is for; tenants have turns with each other")
@@ -104,7 +104,9 @@ func (f submitFlags) activation(thread string, prompt *string, stdio IO) (*worke
 		return nil, usageError{errors.New("fixpoint: a prompt comes alone, without --decide and --cancel")}
 	case f.cancel:
 		a.Kind, a.Reason = worker.KindCancel, f.reason
-		a.Priority = cmp.Or(a.Priority, worker.High)
+		if a.Priority == worker.Normal {
+			a.Priority = worker.High
+		}
 	case len(f.decide) > 0:
 		a.Kind = worker.KindDecide
 	case prompt == nil && f.follow:
@@ -122,9 +124,6 @@ func (f submitFlags) activation(thread string, prompt *string, stdio IO) (*worke
 	}
 	if a.Kind != worker.KindInput && f.agent != "" {
 		return nil, usageError{errors.New("fixpoint: --agent goes with a prompt")}
-	}
-	if a.Kind == worker.KindCancel && f.priority == "normal" {
-		a.Priority = worker.High
 	}
 	return a, nil
 }

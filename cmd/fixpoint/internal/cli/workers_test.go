@@ -309,16 +309,21 @@ func TestDeadLetters(t *testing.T) {
 	})
 }
 
-// What is put off waits, and is taken back by a cancel.
+// What is put off waits, also when what was to be done at once is cancelled.
 func TestPutOffAndCancelled(t *testing.T) {
 	t.Parallel()
 	onStores(t, func(t *testing.T, store string) {
 		submit(t, store, "t1", "Do it.", "--agent", "clerk", "--not-before", "10h")
 		require.Contains(t, threads(t, store)["t1"], "1 put off until ")
-		submit(t, store, "t1", "--cancel", "--reason", "not needed")
+		submit(t, store, "t2", "Do it.", "--agent", "clerk")
+		for _, id := range []string{"t1", "t2"} {
+			submit(t, store, id, "--cancel", "--reason", "not needed")
+		}
 		got := untilIdle(t, store, small(t, "clerk"), "--lease", "1s")
+		require.Contains(t, got.err, "thread=t2 activation=1 kind=input fate=dropped")
 		require.Contains(t, got.err, "kind=cancel fate=applied")
-		require.Equal(t, "created step 0 -", threads(t, store)["t1"])
+		require.Regexp(t, "^created step 0 - 1 put off until [^;]*$", threads(t, store)["t1"])
+		require.Equal(t, "created step 0 -", threads(t, store)["t2"])
 	})
 }
 
