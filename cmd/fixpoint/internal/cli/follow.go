@@ -92,7 +92,7 @@ func (s *submission) run(ctx context.Context, thread string, a *worker.Activatio
 	}
 	o, err := s.client.Await(ctx, r)
 	if ctx.Err() != nil {
-		complain(s.stdio.Err, fmt.Errorf("activation %d of thread %s stays submitted; submit --cancel takes it back", r.Seq, r.Thread))
+		complain(s.stdio.Err, fmt.Errorf("activation %d of thread %s stays submitted", r.Seq, r.Thread))
 		return exitError(ExitCancelled)
 	}
 	if err != nil {

@@ -14,20 +14,26 @@ import (
 	"github.com/ddd26017/fixpoint/cmd/fixpoint/internal/cli"
 )
 
-// stuck starts a worker on the steward and waits until it is in mid-run: an effect of its
-// second tool call does not return. Reading from the pipe lets it go on.
+// stuck starts a worker on the steward and waits until it is in mid-run: an effect of a tool
+// call does not return, because the pipe that it writes to is full. Reading lets it go on.
 func stuck(t *testing.T, dir, store string, args ...string) (*workerProcess, *os.File) {
 	t.Helper()
 	audit := filepath.Join(dir, ".fixpoint", "audit.jsonl")
 	require.NoError(t, os.Mkdir(filepath.Dir(audit), 0o755))
 	require.NoError(t, syscall.Mkfifo(audit, 0o600))
-	submit(t, store, "thread-1", gardenPrompt, "--agent", "steward")
-	w := startWorker(t, append(args, "--store", store, "--dir", dir)...)
-	pipe, err := os.OpenFile(audit, os.O_RDONLY, 0)
+	fd, err := syscall.Open(audit, syscall.O_RDWR|syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	require.NoError(t, err)
+	pipe := os.NewFile(uintptr(fd), audit)
 	t.Cleanup(func() { _ = pipe.Close() })
-	_, err = io.ReadFull(pipe, make([]byte, 1))
-	require.NoError(t, err)
+	for _, size := range []int{4096, 1} {
+		for err = nil; err == nil; {
+			_, err = syscall.Write(fd, make([]byte, size))
+		}
+		require.ErrorIs(t, err, syscall.EAGAIN)
+	}
+	submit(t, store, "thread-1", gardenPrompt, "--agent", "steward")
+	w := startWorker(t, append(args, "--store", store, "--dir", dir, "--verbose")...)
+	w.until(t, "tool_finished")
 	return w, pipe
 }
 
@@ -77,7 +83,7 @@ func TestDrained(t *testing.T) {
 		w, pipe := stuck(t, dir, store)
 		require.NoError(t, w.cmd.Process.Signal(syscall.SIGTERM))
 		w.until(t, "msg=ending")
-		go func() { _, _ = io.Copy(io.Discard, pipe) }()
+		go func() { _, _ = io.Copy(io.Discard, pipe) }() // until it is closed
 		for range w.lines {
 		}
 		_ = w.cmd.Wait()
