@@ -72,7 +72,9 @@ func startWorker(t *testing.T, args ...string) *workerProcess {
 	})
 	go func() {
 		defer close(s.lines)
-		for scan := bufio.NewScanner(pipe); scan.Scan(); {
+		scan := bufio.NewScanner(pipe)
+		scan.Buffer(nil, 16<<20) // a line of an event may be long
+		for scan.Scan() {
 			s.mu.Lock()
 			s.log.WriteString(scan.Text() + "\n")
 			s.mu.Unlock()
@@ -337,9 +339,7 @@ func TestMetrics(t *testing.T) {
 	address := line[strings.Index(line, "http://"):]
 	require.Contains(t, address, "http://127.0.0.1:")
 	w.until(t, "msg=over")
-	ctx, cancel := t.Context(), func() {}
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
 	require.NoError(t, err)
 	resp, err := http.DefaultClient.Do(req)
 	require.NoError(t, err)

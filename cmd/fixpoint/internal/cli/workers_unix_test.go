@@ -33,7 +33,7 @@ func stuck(t *testing.T, dir, store string, args ...string) (*workerProcess, *os
 	}
 	submit(t, store, "thread-1", gardenPrompt, "--agent", "steward")
 	w := startWorker(t, append(args, "--store", store, "--dir", dir, "--verbose")...)
-	w.until(t, "tool_finished")
+	w.until(t, "tool_started")
 	return w, pipe
 }
 
