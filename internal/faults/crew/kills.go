@@ -3,10 +3,12 @@
 package crew
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -21,6 +23,8 @@ type KillOptions struct {
 	Workers  int           // processes at the same time: 3
 	Duration time.Duration // of the kills; then the runs that began may end
 	Pause    time.Duration // between two kills, on average
+	Think    time.Duration // that a call of the model takes: 10 ms
+	Work     time.Duration // that a tool takes: 10 ms
 }
 
 // KillReport is what Kill found. The check failed when Err returns an error.
@@ -38,6 +42,7 @@ type KillReport struct {
 	Missing    int           // durable effects not delivered
 	TakenUp    int           // runs that went on in another process after a kill
 	Orphaned   time.Duration // longest time from a kill until a run of that worker went on
+	Middle     time.Duration // the same of half of them
 	Late       int           // of those taken up, later than a lease after the kill
 	Waited     time.Duration // longest time from a submission until the run began
 	Elapsed    time.Duration
@@ -73,7 +78,10 @@ func Kill(ctx context.Context, o KillOptions) (rep *KillReport, err error) {
 	peers := make([]*talk.Peer, o.Workers)
 	names := make([]string, o.Workers)
 	start := func(i int) (err error) {
-		peers[i], names[i], err = s.hire(ctx, func(j *job) { j.Concurrency = o.Threads/2 + 1 }, nil)
+		peers[i], names[i], err = s.hire(ctx, func(j *job) {
+			j.Concurrency = o.Threads/2 + 1 // two can have them all
+			j.Think, j.Work = cmp.Or(o.Think, j.Think), cmp.Or(o.Work, j.Work)
+		}, nil)
 		return err
 	}
 	for i := range peers {
@@ -128,6 +136,9 @@ func (r *KillReport) judge(ctx context.Context, s *staff, runs []int) error {
 	r.Runs, r.Commits, r.Calls, r.Cut, r.Missing = sum.runs, sum.commits, sum.calls, sum.interrupted, sum.missing
 	r.Bodies, r.Repeated, r.Delivered, r.Duplicates = w.bodies, w.repeated, w.delivered, w.duplicates
 	r.TakenUp, r.Late, r.Orphaned, r.Waited = w.takenUp, w.late, w.orphaned, w.waited
+	if slices.Sort(w.orphans); len(w.orphans) > 0 {
+		r.Middle = w.orphans[len(w.orphans)/2]
+	}
 	r.fault = w.err()
 	return s.close()
 }

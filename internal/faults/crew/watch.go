@@ -21,6 +21,7 @@ type watch struct {
 	takenUp                                          int           // runs that another process went on with after a kill
 	orphaned                                         time.Duration // longest time from a kill to that
 	lease                                            time.Duration
+	orphans                                          []time.Duration
 	late                                             int           // of those taken up, later than a lease after the kill
 	waited                                           time.Duration // longest time from a submission to the run's begin
 	faults                                           []string
@@ -148,6 +149,7 @@ func (w *watch) alive(l line) {
 		w.takenUp++
 		after := time.Duration(l.Time - t.orphan)
 		w.orphaned = max(w.orphaned, after)
+		w.orphans = append(w.orphans, after)
 		if after > w.lease {
 			w.late++
 		}

@@ -59,8 +59,8 @@ func work(ctx context.Context, _ []string) error {
 		Specs: func(context.Context, string) (engine.AgentSpec, error) {
 			return engine.AgentSpec{ID: agent, ToolExecution: engine.ToolsParallel}, nil
 		},
-		// A wake-up whose worker died is looked at before the lease has run out.
-		Claim: j.Lease / 4, Poll: min(500*time.Millisecond, j.Lease/8), MaxAttempts: 1 << 20,
+		// A wake-up whose worker died is looked at when the lease runs out.
+		Claim: j.Lease, Poll: min(500*time.Millisecond, j.Lease/8), MaxAttempts: 1 << 20,
 		Backoff: 100 * time.Millisecond, MaxBackoff: time.Second,
 		Observe: func(r worker.Report) {
 			out.write(line{Kind: lineOver, Worker: j.Owner, Thread: r.Thread, Seq: r.Outcome.Seq})

@@ -68,6 +68,8 @@ func checkWorkers(ctx context.Context, args []string, stdout io.Writer) error {
 	s.flags.DurationVar(&o.Duration, "for", 10*time.Minute, "how long the kills go on")
 	s.flags.DurationVar(&o.Pause, "pause", 5*time.Second, "between two kills, on average")
 	s.flags.DurationVar(&o.Lease, "lease", 10*time.Second, "how long a lease lasts")
+	s.flags.DurationVar(&o.Think, "think", 5*time.Second, "that a call of the model takes")
+	s.flags.DurationVar(&o.Work, "work", 500*time.Millisecond, "that a tool takes")
 	if err := s.flags.Parse(args); err != nil {
 		return err
 	}
@@ -89,6 +91,7 @@ func checkWorkers(ctx context.Context, args []string, stdout io.Writer) error {
 		f.exactly("durable effects missing", r.Missing, 0)
 		f.atLeast("runs that another process went on with", r.TakenUp, 1)
 		f.tell("of them later than a lease after the kill", r.Late)
+		f.tell("time from a kill until that, of half of them, in ms", int(r.Middle.Milliseconds()))
 		f.tell("longest time from a kill until that, in ms", int(r.Orphaned.Milliseconds()))
 		f.tell("longest time from a submission to the begin of the run, in ms", int(r.Waited.Milliseconds()))
 		return errors.Join(err, r.Err())
