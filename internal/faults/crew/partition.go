@@ -33,7 +33,8 @@ type CutReport struct {
 	Stale      int           // results of the cut-off worker that came into a thread after the takeover
 	Meanwhile  int           // bodies that it began while cut off
 	Fenced     int64         // its runs that ended because it was fenced off
-	Repeated   int           // bodies that began although their result was committed
+	Undead     int           // bodies that it began after another worker had committed the result
+	Repeated   int           // bodies that another worker began although their result was committed
 	Duplicates int           // deliveries for the second time or later, with the same id
 	Missing    int           // durable effects not delivered
 	Orphaned   time.Duration // longest time from the cut until a run went on elsewhere
@@ -44,7 +45,9 @@ type CutReport struct {
 func (r *CutReport) Err() error { return r.fault }
 
 // Cut cuts a worker off its server in the middle of its runs, in each round, has another
-// one take them over, and lets the first one go on.
+// one take them over, and lets the first one go on. What that one does until it learns that it
+// was taken over is not promised: a call whose begin was committed just before the cut may
+// have its body begin when the acknowledgement comes.
 func Cut(ctx context.Context, o CutOptions) (*CutReport, error) {
 	rep := &CutReport{}
 	random := rand.New(rand.NewPCG(o.Seed, 22))
@@ -229,6 +232,7 @@ func (r *CutReport) judge(ctx context.Context, s *staff, cutOff, other string) e
 	}
 	w := s.watch
 	r.Meanwhile += w.meanwhile
+	r.Undead += w.undead
 	r.Repeated += w.repeated
 	r.Duplicates += w.duplicates
 	r.Missing += sum.missing

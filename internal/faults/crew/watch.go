@@ -18,6 +18,8 @@ type watch struct {
 	bodies, results, repeated, delivered, duplicates int
 	meanwhile                                        int           // bodies that a worker began while it was cut off
 	off                                              string        // the worker that is cut off
+	zombie                                           string        // the same, also when it is back
+	undead                                           int           // bodies that it began after another worker had committed the result
 	takenUp                                          int           // runs that another process went on with after a kill
 	orphaned                                         time.Duration // longest time from a kill to that
 	lease                                            time.Duration
@@ -93,7 +95,10 @@ func (w *watch) see(l line) {
 		}
 		c := w.call(l)
 		c.bodies++
-		if c.committed {
+		switch {
+		case c.committed && l.Worker == w.zombie:
+			w.undead++
+		case c.committed:
 			w.repeated++
 			w.fault("%s: call %s ran again on %s although its result was committed", l.Thread, l.Call, l.Worker)
 		}
@@ -123,7 +128,7 @@ func (w *watch) see(l line) {
 		return
 	case lineCut, lineKilled:
 		if l.Kind == lineCut {
-			w.off = l.Worker
+			w.off, w.zombie = l.Worker, l.Worker
 		}
 		for _, t := range w.threads {
 			if t.running && t.owner == l.Worker && t.orphan == 0 {

@@ -38,6 +38,20 @@ func TestWatch(t *testing.T) {
 	require.ErrorContains(t, err, "the effect of call 1 came as x and as y")
 }
 
+// What a worker that was cut off does when it is back is no fault.
+func TestWatchLetsZombiesBe(t *testing.T) {
+	w := crew.NewWatch(2 * time.Second)
+	w.See("goes", "a", "", "", 0)
+	w.See("cut", "a", "", "", 0)
+	w.See("body", "b", "1", "", time.Second)
+	w.See("result", "b", "1", "", time.Second)
+	w.See("healed", "a", "", "", time.Second)
+	w.See("body", "a", "1", "", 2*time.Second)
+	repeated, _, takenUp, _, _, err := w.Result()
+	require.NoError(t, err)
+	require.Equal(t, []int{0, 1}, []int{repeated, takenUp})
+}
+
 // What is sent through a proxy that is cut comes when it is healed, and not before.
 func TestProxy(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")

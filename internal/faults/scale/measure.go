@@ -46,6 +46,7 @@ type Rate struct {
 type Runs struct {
 	Workers int
 	Tools   int // that each run calls, one a step, each with a durable effect
+	Length  int // of threads, in runs
 	Done    int
 	Second  float64
 	Calls   Calls // of the workers together
@@ -101,14 +102,16 @@ func Measure(ctx context.Context, o Options) (f *Figures, err error) {
 			callers, bare.Second, bare.Median, commit.Second, commit.Median, commit.Second/bare.Second,
 			effects.Second, effects.Median, effects.Second/bare.Second, empty.Second, empty.Median, load.Second, load.Median)
 	}
-	for _, load := range []Runs{{Workers: 1}, {Workers: 1, Tools: 2}, {Workers: 4, Tools: 2}} {
+	for _, load := range []Runs{
+		{Workers: 1, Length: 4}, {Workers: 1, Tools: 2, Length: 4}, {Workers: 4, Tools: 2, Length: 4}, {Workers: 1, Tools: 2, Length: 32},
+	} {
 		if err := t.runs(ctx, o.For, &load); err != nil {
 			return f, err
 		}
 		f.Runs = append(f.Runs, load)
 		n, per := float64(load.Done), func(v int64) float64 { return float64(v) / float64(load.Done) }
-		tell("%d workers, %d tools a run: %.1f runs/s in %d runs, %.2f of the bare writes of 16; a run: %.1f commits of %.0f B, %.1f of inboxes of %.0f B, %.1f leases, %.1f loads, %.1f claims and %.1f empty ones, %.1f settlements, %.1f lists, %.1f notices, %.1f effects, %.2f snapshots of %.0f B; stored: %.0f B, %.1f rows",
-			load.Workers, load.Tools, load.Second, load.Done, load.Second/f.Bare[1].Second,
+		tell("%d workers, %d tools a run, threads of %d runs: %.1f runs/s in %d runs, %.2f of the bare writes of 16; a run: %.1f commits of %.0f B, %.1f of inboxes of %.0f B, %.1f leases, %.1f loads, %.1f claims and %.1f empty ones, %.1f settlements, %.1f lists, %.1f notices, %.1f effects, %.2f snapshots of %.0f B; stored: %.0f B, %.1f rows",
+			load.Workers, load.Tools, load.Length, load.Second, load.Done, load.Second/f.Bare[1].Second,
 			per(load.Calls.Commits), ratio(load.Calls.RecordBytes, load.Calls.Commits), per(load.Calls.InboxCommits), ratio(load.Calls.InboxBytes, load.Calls.InboxCommits),
 			per(load.Calls.Leases), per(load.Calls.Loads), per(load.Calls.Claims), per(load.Calls.EmptyClaims), per(load.Calls.Settles), per(load.Calls.Lists),
 			per(load.Calls.Notices), per(load.Calls.Effects), float64(load.Calls.Snapshots)/n, ratio(load.Calls.SnapshotBytes, load.Calls.Snapshots), float64(load.Bytes)/n, float64(load.Rows)/n)
@@ -265,9 +268,6 @@ func (t *target) start(ctx context.Context, tools int, over func(worker.Report))
 	return c, func() error { cancel(); return <-done }, nil
 }
 
-// perThread is how many runs a measured thread has.
-const perThread = 4
-
 // runs submits runs as fast as workers take them: 64 wait or are under way at any time.
 func (t *target) runs(ctx context.Context, d time.Duration, load *Runs) error {
 	bytes, rows, err := t.size(ctx)
@@ -305,7 +305,7 @@ func (t *target) runs(ctx context.Context, d time.Duration, load *Runs) error {
 				tickets <- struct{}{}
 				submitted.Add(1)
 				_, failures[n] = client.Submit(ctx, worker.Activation{
-					Thread: fmt.Sprintf("run %x %d %d", id[:4], n, i/perThread), Agent: "scale", Messages: []inference.Message{inference.User("Go on, please, with the next part of the work.")},
+					Thread: fmt.Sprintf("run %x %d %d", id[:4], n, i/load.Length), Agent: "scale", Messages: []inference.Message{inference.User("Go on, please, with the next part of the work.")},
 				})
 			}
 		})
