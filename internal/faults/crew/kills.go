@@ -30,6 +30,7 @@ type KillOptions struct {
 // KillReport is what Kill found. The check failed when Err returns an error.
 type KillReport struct {
 	Kills      int
+	Restarts   int // workers that could not start, because the server was too slow, and did later
 	Threads    int
 	Runs       int
 	Commits    uint64        // of threads, without those of inboxes
@@ -78,10 +79,15 @@ func Kill(ctx context.Context, o KillOptions) (rep *KillReport, err error) {
 	peers := make([]*talk.Peer, o.Workers)
 	names := make([]string, o.Workers)
 	start := func(i int) (err error) {
-		peers[i], names[i], err = s.hire(ctx, func(j *job) {
-			j.Concurrency = o.Threads/2 + 1 // two can have them all
-			j.Think, j.Work = cmp.Or(o.Think, j.Think), cmp.Or(o.Work, j.Work)
-		}, nil)
+		// A server that is overloaded may take longer than a worker waits for it at its start.
+		for try := 0; try == 0 || err != nil && try < 5 && ctx.Err() == nil; try++ {
+			if peers[i], names[i], err = s.hire(ctx, func(j *job) {
+				j.Concurrency = o.Threads/2 + 1 // two can have them all
+				j.Think, j.Work = cmp.Or(o.Think, j.Think), cmp.Or(o.Work, j.Work)
+			}, nil); err != nil {
+				rep.Restarts++
+			}
+		}
 		return err
 	}
 	for i := range peers {

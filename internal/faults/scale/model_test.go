@@ -20,6 +20,7 @@ func TestPredict(t *testing.T) {
 	load := scale.Load{Workers: 10, Shards: 1, Busy: 0.5, Steps: 3, Think: 2 * time.Second, Seed: 1, For: 100 * time.Second}
 	out := scale.Predict(small, load)
 	require.Equal(t, out, scale.Predict(small, load))
+	require.Equal(t, 25, load.Writes(), "which the engines' rates are for")
 	require.InEpsilon(t, out.Offered, out.Runs, 0.1)
 	require.InEpsilon(t, 0.5, out.Slots, 0.15)
 	require.InEpsilon(t, out.Runs*float64(load.Writes())/small.Rate, out.Used, 0.3, "reads and idle workers come on top")

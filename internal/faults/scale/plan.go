@@ -12,9 +12,21 @@ import (
 // Engines are the servers with what was measured of them on a small machine that the
 // workers shared: lower bounds for one of its own.
 var Engines = []Engine{
-	{Name: "postgres", Single: 500 * time.Microsecond, Rate: 4000, Read: 0.5, Empty: 0.2, Conns: 17, Most: 500},
-	{Name: "postgres, pool_max_conns=2", Single: 500 * time.Microsecond, Rate: 4000, Read: 0.5, Empty: 0.2, Conns: 3, Most: 500},
-	{Name: "nats", Single: 2 * time.Millisecond, Rate: 1000, Read: 0.5, Empty: 0, Most: 0},
+	{Name: "postgres", Single: time.Millisecond, Rate: mixed(5700, 3400), Read: 0.4, Empty: 0.3, Conns: 17, Most: 500},
+	{Name: "postgres, pool_max_conns=2", Single: time.Millisecond, Rate: mixed(5700, 3400), Read: 0.4, Empty: 0.3, Conns: 3, Most: 500},
+	{Name: "nats", Single: time.Millisecond, Rate: mixed(1600, 200), Read: 0.3, Empty: 0},
+}
+
+// Of the writes of a run with two tools, those that emit or settle effects, or take a lease,
+// are these: the submission, the lease, two calls, what settles their effects, the outcome.
+const (
+	planned = 25
+	batches = 7
+)
+
+// mixed is the rate of a run's writes, out of those of commits without and with effects.
+func mixed(plain, effects float64) float64 {
+	return planned / ((planned-batches)/plain + batches/effects)
 }
 
 // full is how busy the server of a shard may be in a plan.

@@ -79,6 +79,7 @@ func checkWorkers(ctx context.Context, args []string, stdout io.Writer) error {
 		o.Options = server
 		r, err := crew.Kill(ctx, o)
 		f.atLeast("kills", r.Kills, 1)
+		f.tell("starts of a worker that the server did not answer", r.Restarts)
 		f.tell("threads in flight", r.Threads)
 		f.tell("runs, all of which ended", r.Runs)
 		f.tell("commits of threads", int(r.Commits))
