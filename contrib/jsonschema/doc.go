@@ -12,7 +12,7 @@
 // to the drafts themselves; anything else is an error, and no file is read and nothing
 // is asked of a network. Its size, the number of its parts, and the size and depth of
 // values are bounded, and so is the time for a check. Numbers, of schemas and values, have
-// exponents of up to 400 and at most 1000 digits. Go cannot stop a goroutine: a
+// exponents of up to 400 and at most 4000 digits. Go cannot stop a goroutine: a
 // check beyond its time goes on behind the scenes, and takes one of a small number of
 // places until it ends.
 //

@@ -13,7 +13,7 @@ import (
 // them keeps a check busy, and the library takes some for others or panics.
 const (
 	maxExponent = 400 // no float64 goes that far
-	maxDigits   = 1000
+	maxDigits   = 4000
 )
 
 // beyond returns the first number in a value, in the order of names, that is too large or
