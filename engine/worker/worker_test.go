@@ -138,7 +138,8 @@ func TestCancelEndsARun(t *testing.T) {
 				journal = mute{journal.(whole)}
 			}
 			s := newShop()
-			s.body = func(ctx context.Context, _ string) { <-ctx.Done() }
+			under := make(chan struct{}, 8)
+			s.body = func(ctx context.Context, _ string) { under <- struct{}{}; <-ctx.Done() }
 			client := newClient(t, journal)
 			_, stop := work(t, config(journal, s.model(), s.plugin()))
 			_, stop2 := work(t, config(journal, s.model(), s.plugin()))
@@ -147,7 +148,7 @@ func TestCancelEndsARun(t *testing.T) {
 			timer := say("t", "three")
 			timer.NotBefore = time.Now().Add(time.Hour)
 			kept := submit(t, client, timer)
-			time.Sleep(time.Second)
+			<-under // a cancel that comes before would only drop it
 			begin := time.Now()
 			o := await(t, client, submitted(client.Cancel(t.Context(), "t", "enough")))
 			require.Equal(t, first.Run, o.Run)
