@@ -8,11 +8,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,9 +42,7 @@ func TestMain(m *testing.M) {
 	if text := os.Getenv(childStop); text != "" {
 		out = &stopper{to: out, text: text}
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
-	os.Exit(cli.Run(ctx, os.Args[1:], cli.IO{In: os.Stdin, Out: out, Err: os.Stderr}))
+	os.Exit(cli.Run(cli.UntilSignal(context.Background()), os.Args[1:], cli.IO{In: os.Stdin, Out: out, Err: os.Stderr}))
 }
 
 // stopper blocks for ever once text was written, or that many lines where it is a
