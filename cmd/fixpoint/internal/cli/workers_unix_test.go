@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -33,13 +34,16 @@ func stuck(t *testing.T, dir, store string, args ...string) (*workerProcess, *os
 	}
 	submit(t, store, "thread-1", gardenPrompt, "--agent", "steward")
 	w := startWorker(t, append(args, "--store", store, "--dir", dir, "--verbose")...)
+	// The first call has run, and its line is committed but does not get out.
 	w.until(t, "tool_started")
+	w.until(t, "after_tool_execute")
+	w.until(t, "committed")
 	return w, pipe
 }
 
 // finished has others do what is left of the steward's run, and checks that it was done
-// once.
-func finished(t *testing.T, dir, store string) {
+// once, but for calls that were cut off.
+func finished(t *testing.T, dir, store string, cutOff ...string) {
 	t.Helper()
 	untilIdle(t, store, "--dir", dir, "--lease", "2s")
 	require.Equal(t, "waiting step 5 steward 1 open ticket", threads(t, store)["thread-1"])
@@ -50,12 +54,20 @@ func finished(t *testing.T, dir, store string) {
 	require.NoError(t, err)
 	golden(t, "report.md", string(report))
 	// A line may be there twice, with the same id, where its writer died before it said so.
-	ids := map[string]string{}
-	for id, call := range lineIDs(t, dir) {
-		require.Empty(t, ids[call], "%s ran more than once", call)
+	// Under two ids there may be that of a call whose AfterToolExecute was cut off: the phase
+	// begins again, and its hooks emit again, while the call does not run again.
+	lines := map[string]int{}
+	for _, call := range lineIDs(t, dir) {
 		if call != "" {
-			ids[call] = id
+			lines[call]++
 		}
+	}
+	for call, n := range lines {
+		most := 1
+		if slices.Contains(cutOff, call) {
+			most = 2
+		}
+		require.LessOrEqual(t, n, most, "lines of %q", call)
 	}
 }
 
@@ -70,7 +82,7 @@ func TestKilledWorker(t *testing.T) {
 		require.NoError(t, pipe.Close())
 		require.NoError(t, os.Remove(filepath.Join(dir, ".fixpoint", "audit.jsonl")))
 		require.Contains(t, threads(t, store)["thread-1"], "running ")
-		finished(t, dir, store)
+		finished(t, dir, store, "list")
 	})
 }
 
