@@ -148,7 +148,10 @@ func TestActionsThatCascade(t *testing.T) {
 // Capability B2. Of two tools that run at the same time and write the same entry, one
 // loses: it cannot be called again, and its changes are refused.
 func TestToolsThatFight(t *testing.T) {
-	w := newWorld(t, script(enginetest.Call("c1", "paint", nil).And(enginetest.Call("c2", "paint", nil)), enginetest.Say("done")))
+	w := newWorld(t, func(c *engine.Config) {
+		script(enginetest.Call("c1", "paint", nil).And(enginetest.Call("c2", "paint", nil)), enginetest.Say("done"))(c)
+		c.Now = enginetest.Epoch // a clock that moves when it is read would tell who was first
+	})
 	in := engine.Prompt("paint")
 	in.Tools = []engine.Tool{engine.NewTool(toolSpec("paint"), func(_ context.Context, pc *phase.Context, _ struct{}) (engine.Output, error) {
 		out := engine.Text("painted")
