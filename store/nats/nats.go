@@ -132,9 +132,13 @@ func Open(ctx context.Context, url string, o Options) (*Journal, error) {
 	if deadline, ok := ctx.Deadline(); ok {
 		options = append(options, client.Timeout(time.Until(deadline)))
 	}
+	shown, err := withoutSecrets(url)
+	if err != nil {
+		return nil, err
+	}
 	nc, err := client.Connect(url, options...)
 	if err != nil {
-		return nil, fmt.Errorf("nats: connect to %s: %w", url, err)
+		return nil, fmt.Errorf("nats: connect to %s: %w", shown, err)
 	}
 	j, err := New(ctx, nc, o)
 	if err != nil {
