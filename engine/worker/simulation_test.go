@@ -24,7 +24,7 @@ import (
 )
 
 var (
-	simSeeds = flag.Uint64("sim.seeds", 100, "seeds of the simulation")
+	simSeeds = flag.Uint64("sim.seeds", standardSeeds, "seeds of the simulation")
 	simFirst = flag.Uint64("sim.first", 0, "first seed of the simulation")
 )
 

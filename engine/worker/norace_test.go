@@ -1,0 +1,6 @@
+//go:build !race
+
+package worker_test
+
+// How much go test tries.
+const standardSeeds = 100
