@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -16,7 +17,7 @@ import (
 // repeats anything: what is left over by a process that ends is found by the next one that
 // reads the outbox.
 //
-// It deletes messages one by one where it knows them. The other means of the server, purges,
+// It deletes messages one by one where it knows the first and the last of them. The other means of the server, purges,
 // roll-ups and a limit of messages a subject, are slower by far where there are many
 // effects, because the server then looks for the messages of the subject, and every consumer
 // counts again what it has before it; and a limit would be one for the journal too.
@@ -28,17 +29,15 @@ type janitor struct {
 	tasks []task // by time
 }
 
-// task is one of three: messages of a subject to delete, in this order; a subject to purge
-// up to and with a message; an effect to bury.
+// task is one of three: messages of a subject to delete, from one up to another; a subject to
+// purge up to and with a message; an effect to bury.
 type task struct {
-	at      time.Time
-	subject string
-	seqs    []uint64
-	purge   string
-	upTo    uint64
-	bury    store.EffectRef
-	bodySeq uint64 // of the effect to bury
-	token   uint64
+	at         time.Time
+	subject    string
+	from, upTo uint64
+	purge      string
+	bury       store.EffectRef
+	bodySeq    uint64 // of the effect to bury
 }
 
 const (
@@ -60,13 +59,15 @@ func newJanitor(j *Journal) *janitor {
 // purge removes all messages of a subject up to one, later.
 func (n *janitor) purge(subject string, upTo uint64) { n.add(task{purge: subject, upTo: upTo}) }
 
-// drop removes messages of a subject, later, one after the other: what comes last must not go
-// before the others, lest one of those be taken for the newest.
-func (n *janitor) drop(subject string, seqs ...uint64) { n.add(task{subject: subject, seqs: seqs}) }
+// drop removes the messages of a subject from one up to another, later, one after the other:
+// what comes last must not go before the others, lest one of those be taken for the newest.
+func (n *janitor) drop(subject string, from, upTo uint64) {
+	n.add(task{subject: subject, from: from, upTo: upTo})
+}
 
 // bury settles an effect that has no body, later, if it still has none then.
-func (n *janitor) bury(ref store.EffectRef, bodySeq, token uint64) {
-	n.add(task{bury: ref, bodySeq: bodySeq, token: token})
+func (n *janitor) bury(ref store.EffectRef, bodySeq uint64) {
+	n.add(task{bury: ref, bodySeq: bodySeq})
 }
 
 func (n *janitor) add(t task) {
@@ -114,24 +115,33 @@ func (n *janitor) do(t task) {
 	ctx, cancel := context.WithTimeout(n.j.ctx, attemptTimeout)
 	defer cancel()
 	switch {
-	case t.token > 0:
-		_, err := n.j.at(ctx, t.bodySeq)
-		if errors.Is(err, errAbsent) {
-			_, _ = n.j.change(ctx, t.bury, t.token, state{kind: isGone, nonce: newID()}, nil)
-		} else if s, seq, _, err := n.j.effect(ctx, t.bury); err == nil && seq > 0 {
-			n.j.outbox.relearn(t.bury, s, seq) // a server that was behind did not know the body
-		}
+	case t.bodySeq > 0:
+		n.lookAgain(ctx, t.bury, t.bodySeq)
 	case t.purge != "":
 		_ = n.j.stream.Purge(ctx, jetstream.WithPurgeSubject(t.purge), jetstream.WithPurgeSequence(t.upTo+1))
+	default:
+		// What is there is asked for: a claim of another process may be among it that this one
+		// has not heard of.
+		for at := t.from; at <= t.upTo; at++ {
+			msg, err := n.j.next(ctx, t.subject, at)
+			if err != nil || msg.Sequence > t.upTo || n.j.stream.DeleteMsg(ctx, msg.Sequence) != nil {
+				return
+			}
+			at = msg.Sequence
+		}
 	}
-	for _, seq := range t.seqs {
-		// Which message it is was in part concluded, so it is looked at first.
-		msg, err := n.j.at(ctx, seq)
-		if errors.Is(err, errAbsent) {
-			continue
-		}
-		if err != nil || msg.Subject != t.subject || n.j.stream.DeleteMsg(ctx, seq) != nil {
-			return
-		}
+}
+
+// lookAgain settles an effect that still has no body, whoever claimed it meanwhile: it was
+// settled before, and the message that said so is gone.
+func (n *janitor) lookAgain(ctx context.Context, ref store.EffectRef, bodySeq uint64) {
+	_, bodyErr := n.j.at(ctx, bodySeq)
+	s, seq, _, err := n.j.effect(ctx, ref)
+	switch {
+	case err != nil || s.kind == isGone || cmp.Or(s.bodySeq, seq) != bodySeq:
+	case errors.Is(bodyErr, errAbsent):
+		_, _ = n.j.change(ctx, ref, seq, state{kind: isGone, nonce: newID()}, nil)
+	case bodyErr == nil:
+		n.j.outbox.relearn(ref, s, seq) // a server that was behind did not know the body
 	}
 }

@@ -201,7 +201,7 @@ func (j *Journal) commit(ctx context.Context, c store.Commit, tip *entry) (*entr
 		j.threads.forget()
 	}
 	for i, ref := range refs {
-		j.cleanUp(ref, known[i], known[i].seq, seq(firstSettled+i))
+		j.cleanUp(ref, known[i], seq(firstSettled+i))
 		j.outbox.learn(ref, state{kind: isGone}, seq(firstSettled+i))
 	}
 	for i := range c.Effects {

@@ -44,7 +44,7 @@ func (j *Journal) Acquire(ctx context.Context, thread, owner string, ttl time.Du
 			message{subject: j.subject(kindLease, thread), data: l.encode(thread), check: true, expect: heldSeq})
 		if err == nil {
 			if heldSeq > 0 {
-				j.janitor.drop(j.subject(kindLease, thread), heldSeq)
+				j.janitor.drop(j.subject(kindLease, thread), heldSeq, heldSeq)
 			}
 			e.seq = last - 1
 			j.heads.put(thread, e)
@@ -115,7 +115,7 @@ func (j *Journal) setLease(ctx context.Context, old store.Lease, next lease) err
 		case held.epoch == old.Epoch && old.Epoch > 0 && held.owner == old.Owner && (!held.free || next.free):
 			_, err = j.publish(ctx, message{subject: subject, data: next.encode(old.Thread), check: true, expect: seq})
 			if err == nil {
-				j.janitor.drop(subject, seq)
+				j.janitor.drop(subject, seq, seq)
 				return nil
 			}
 		case held.epoch > old.Epoch:

@@ -137,7 +137,7 @@ func (j *Journal) claim(ctx context.Context, e item, lane string, until time.Tim
 		// It was settled right after the claim, or long ago, by a process that did not live to
 		// clean up.
 		j.outbox.learn(e.ref, state{kind: isGone}, token)
-		j.janitor.bury(e.ref, e.order, token)
+		j.janitor.bury(e.ref, e.order)
 		return claimed{}, errNoSuchClaim
 	case b.err != nil:
 		return claimed{}, b.err
@@ -156,9 +156,9 @@ func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s
 		if err == nil {
 			switch {
 			case s.kind == isGone:
-				j.cleanUp(ref, known, seq, landed)
+				j.cleanUp(ref, known, landed)
 			case seq != s.bodySeq:
-				j.janitor.drop(m.subject, seq)
+				j.janitor.drop(m.subject, seq, seq)
 			}
 			j.outbox.learn(ref, s, landed)
 			return landed, nil
@@ -195,15 +195,12 @@ func (j *Journal) change(ctx context.Context, ref store.EffectRef, seq uint64, s
 }
 
 // cleanUp removes the messages of an effect that the message gone says is settled, later.
-// What was known of the effect before, and which message was its newest, saves a search.
-func (j *Journal) cleanUp(ref store.EffectRef, known item, newest, gone uint64) {
-	switch {
-	case known.seq == 0 || known.parts > 0:
+// What was known of the effect before saves a search.
+func (j *Journal) cleanUp(ref store.EffectRef, known item, gone uint64) {
+	if known.seq == 0 || known.parts > 0 {
 		j.janitor.purge(j.effectPrefix(ref)+".>", gone)
-	case newest == known.order:
-		j.janitor.drop(j.effectSubject(ref), newest, gone)
-	default:
-		j.janitor.drop(j.effectSubject(ref), known.order, newest, gone)
+	} else {
+		j.janitor.drop(j.effectSubject(ref), known.order, gone)
 	}
 }
 

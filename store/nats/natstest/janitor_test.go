@@ -54,15 +54,16 @@ func TestCleanUp(t *testing.T) {
 }
 
 // An effect that lost its body was settled by a process that did not live to clean up. It
-// is not delivered, and goes away.
+// is not delivered, and goes away, also when others claim it more often than it is looked at.
 func TestBury(t *testing.T) {
 	t.Parallel()
 	servers := natstest.Start(t, 1)
-	j := open(t, servers, nats.Options{Replicas: 1, AssumeSynced: true})
-	put(t, j, commit(1, "t", 0, "mail", "mail"))
-	claims, err := j.Claim(t.Context(), "mail", "w", 10, 0)
+	o := nats.Options{Replicas: 1, AssumeSynced: true}
+	j, others := open(t, servers, o), []*nats.Journal{open(t, servers, o), open(t, servers, o), open(t, servers, o)}
+	put(t, j, commit(1, "t", 0, "mail", "fax"))
+	claims, err := j.Claim(t.Context(), "fax", "w", 10, 0)
 	require.NoError(t, err)
-	require.Len(t, claims, 2)
+	require.Len(t, claims, 1)
 	js, err := jetstream.New(connect(t, servers.URL()))
 	require.NoError(t, err)
 	stream, err := js.Stream(t.Context(), j.Stream())
@@ -71,12 +72,46 @@ func TestBury(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, stream.DeleteMsg(t.Context(), body.Sequence))
 
-	claims, err = j.Claim(t.Context(), "mail", "w", 10, time.Hour)
+	claims, err = j.Claim(t.Context(), "fax", "w", 10, time.Second)
 	require.NoError(t, err)
-	require.Len(t, claims, 1)
-	depth(t, j, "mail", 0, 1, 0)
+	require.Empty(t, claims)
+	depth(t, j, "fax", 0, 0, 0)
+	states := int64(0)
 	require.Eventually(t, func() bool {
+		for _, other := range others {
+			claims, err := other.Claim(t.Context(), "fax", "w", 10, time.Second)
+			require.NoError(t, err)
+			require.Empty(t, claims)
+		}
 		effects := subjects(t, servers, j, "e.>")
+		states = max(states, int64(effects["fixpoint.e.t.1.1.s"]))
 		return len(effects) == 1 && effects["fixpoint.e.t.1.0.s"] > 0
-	}, 2*time.Minute, time.Second)
+	}, 2*time.Minute, 200*time.Millisecond)
+	require.Greater(t, states, int64(5), "it was claimed again and again")
+}
+
+// A process that settles an effect with a commit may not know yet that another one has
+// claimed it. Nothing is left of the claim.
+func TestCleanUpAfterOthers(t *testing.T) {
+	t.Parallel()
+	servers := natstest.Start(t, 1)
+	o := nats.Options{Replicas: 1, AssumeSynced: true}
+	a, b := open(t, servers, o), open(t, servers, o)
+	const n = 40
+	lanes := make([]string, n)
+	for i := range lanes {
+		lanes[i] = "mail"
+	}
+	put(t, a, commit(1, "t", 0, lanes...))
+	depth(t, b, "mail", n, 0, 0)
+	depth(t, a, "mail", n, 0, 0)
+	for base := range uint64(n) {
+		claims, err := b.Claim(t.Context(), "mail", "b", 1, time.Second)
+		require.NoError(t, err)
+		require.Len(t, claims, 1)
+		c := commit(2, "u", base)
+		c.Settles = []store.EffectRef{claims[0].Ref}
+		put(t, a, c)
+	}
+	require.Eventually(t, func() bool { return len(subjects(t, servers, a, "e.>")) == 0 }, 2*time.Minute, time.Second)
 }
