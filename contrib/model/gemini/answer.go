@@ -86,7 +86,7 @@ func (a *answer) part(p *genai.Part) error {
 		return nil
 	case p.InlineData != nil && p.Thought: // a sketch
 		return nil
-	case p.InlineData != nil:
+	case p.InlineData != nil && len(p.InlineData.Data) > 0: // a file of nothing could not go back
 		a.apart = true
 		part := inference.Part{Kind: inference.PartFile, MediaType: p.InlineData.MIMEType, Data: inference.Bytes(p.InlineData.Data)}
 		for _, kind := range []string{inference.PartImage, inference.PartAudio} {

@@ -93,6 +93,8 @@ func FuzzStream(f *testing.F) {
 		f.Add(string(text[:len(text)/2]))
 	}
 	f.Add(errorFrame(503, "UNAVAILABLE", "Overloaded"))
+	f.Add(`data: {"candidates":[{"content":{"parts":[{"inlineData":{}}]}}]}`)
+	f.Add(`data: {"candidates":[{"content":{"parts":[{"inlineData":{"mimeType":"image/png","data":""},"thoughtSignature":"c2ln"}]}}]}`)
 	f.Fuzz(func(t *testing.T, text string) {
 		client := &http.Client{Transport: transport(func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: io.NopCloser(strings.NewReader(text))}, nil
