@@ -17,10 +17,11 @@ import (
 // repeats anything: what is left over by a process that ends is found by the next one that
 // reads the outbox.
 //
-// It deletes messages one by one where it knows the first and the last of them. The other means of the server, purges,
-// roll-ups and a limit of messages a subject, are slower by far where there are many
-// effects, because the server then looks for the messages of the subject, and every consumer
-// counts again what it has before it; and a limit would be one for the journal too.
+// It deletes messages one by one where it knows the first and the last of them. The other
+// means of the server, purges, roll-ups and a limit of messages a subject, are slower by far
+// where there are many effects, because the server then looks for the messages of the
+// subject, and every consumer counts again what it has before it; and a limit would be one
+// for the journal too.
 type janitor struct {
 	j    *Journal
 	done sync.WaitGroup
