@@ -13,7 +13,8 @@ import (
 // line returns an event's line as the rules will have it, and whether it is another one.
 func (c *censor) line(typ string, line []byte) ([]byte, bool, error) {
 	suspect := c.suspects(line)
-	if !suspect && c.bounds.allow(len(line)) && !c.mayHide(line) {
+	// A byte that is no UTF-8 counts as the three of what stands for it.
+	if !suspect && c.bounds.allow(len(line)) && !c.mayHide(line) && utf8.Valid(line) {
 		return line, false, nil // as most are
 	}
 	return c.walk(typ, line, suspect)
@@ -300,7 +301,7 @@ func (p *pass) text(f form) {
 	if f == free {
 		limit = p.bounds.element
 	}
-	long := limit > 0 && len(raw)-2 > limit
+	long := limit > 0 && (len(raw)-2 > limit || 3*len(raw) > limit && !utf8.Valid(raw))
 	if f == fixed || !long && !p.suspect && !p.nested(raw) {
 		p.out = append(p.out, raw...)
 		return

@@ -229,6 +229,7 @@ func ascii(s string) bool {
 func FuzzShortcut(f *testing.F) {
 	f.Add(`{"a":{"API-Key\u0022":1},"token":"\n{\"to-ken\" : 1}"}`, `x {"secrets":[1]}`)
 	f.Add(`["password",{"Pass_Word_":"ghp_`+strings.Repeat("a", 36)+`"}]`, `[{"x":"{\"token\\\":1}"}]`)
+	f.Add(`["`+strings.Repeat("\xdc", 4000)+`"]`, "of few bytes, but long once they are mended")
 	f.Fuzz(func(t *testing.T, raw, text string) {
 		if !json.Valid([]byte(raw)) {
 			return
